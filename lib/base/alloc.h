@@ -1,0 +1,24 @@
+/* alloc.h - allocation that checks its arithmetic. Memory is released with free().
+ *
+ * Every function returns NULL when there is no memory or the size overflows; the tests make the
+ * n-th call fail (tests/support/chaos.h), so every caller's NULL path is exercised. */
+#ifndef HF_BASE_ALLOC_H
+#define HF_BASE_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* `count` zeroed elements of `size` bytes. */
+void *hf_calloc(size_t count, size_t size);
+
+/* Copies; hf_strndup stops at a NUL, hf_memdup does not and appends one NUL past the end. */
+char *hf_strdup(const char *text);
+char *hf_strndup(const char *text, size_t max);
+void *hf_memdup(const void *data, size_t len);
+
+/* Makes room for `need` elements of `size` bytes in the array *slot (any object pointer, by
+ * address) with capacity *cap, growing by half at least. False, and nothing changed, when there
+ * is no memory. New elements are not zeroed. */
+bool hf_grow(void *slot, size_t *cap, size_t need, size_t size);
+
+#endif
