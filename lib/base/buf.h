@@ -35,12 +35,12 @@ void hf_buf_putc(struct hf_buf *buf, char c);
 void hf_buf_puts(struct hf_buf *buf, const char *text);
 void hf_buf_printf(struct hf_buf *buf, const char *fmt, ...) HF_PRINTF(2, 3);
 
-/* Room for `len` more bytes; write them at the returned pointer and add to buf->len. NULL when
- * the buffer has failed. */
+/* Room for `len` more bytes, zeroed; write them at the returned pointer and add what was
+ * written to buf->len. NULL when the buffer has failed. */
 char *hf_buf_reserve(struct hf_buf *buf, size_t len);
 
 /* Hands the content out (the caller frees it) and leaves the buffer empty. On failure the
- * buffer keeps its error and *ret_text is untouched. */
+ * buffer keeps its error and the outputs are untouched. ret_len may be NULL. */
 int hf_buf_take(struct hf_buf *buf, char **ret_text, size_t *ret_len) HF_MUST_CHECK;
 
 #define HF_CLEANUP_BUF __attribute__((cleanup(hf_buf_done)))

@@ -1,7 +1,7 @@
 /* clock.h - time behind a seam: what a program measures durations with, and what tests replace.
  *
- * Durations run on CLOCK_BOOTTIME, which counts through suspend. Nothing here is wall time except
- * what says _wall, and no decision may rest on wall time. */
+ * Durations run on CLOCK_BOOTTIME, which counts through suspend. Nothing here is wall time
+ * except what says _wall, and no decision may rest on wall time. */
 #ifndef HF_BASE_CLOCK_H
 #define HF_BASE_CLOCK_H
 
@@ -19,7 +19,7 @@ struct hf_clock {
 /* The real one. Cannot fail. */
 struct hf_clock hf_clock_boottime(void);
 
-/* Reads the clock afresh: never a cached value, because the caller may just have been paused. */
+/* Reads the clock afresh, never a cached value: the caller may just have been paused. */
 static inline hf_ms hf_clock_now(const struct hf_clock *clock)
 {
     return clock->now(clock->arg);

@@ -6,8 +6,8 @@
 const char *hf_err_name(int err)
 {
     switch (err) {
-    case HF_OK: return "OK";
         /* clang-format off */
+    case HF_OK: return "OK";
 #define X(name, value, text) case HF_##name: return #name;
         HF_ERR_MAP(X)
 #undef X
@@ -19,8 +19,8 @@ const char *hf_err_name(int err)
 const char *hf_err_text(int err)
 {
     switch (err) {
-    case HF_OK: return "success";
         /* clang-format off */
+    case HF_OK: return "success";
 #define X(name, value, text) case HF_##name: return text;
         HF_ERR_MAP(X)
 #undef X

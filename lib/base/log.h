@@ -15,7 +15,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-enum hf_log_level { HF_LOG_LEVEL_DEBUG, HF_LOG_LEVEL_INFO, HF_LOG_LEVEL_WARN, HF_LOG_LEVEL_ERROR };
+enum hf_log_level {
+    HF_LOG_LEVEL_DEBUG,
+    HF_LOG_LEVEL_INFO,
+    HF_LOG_LEVEL_WARN,
+    HF_LOG_LEVEL_ERROR
+};
 enum hf_log_format { HF_LOG_LOGFMT, HF_LOG_JSON };
 enum hf_log_type { HF_LOG_TYPE_STR, HF_LOG_TYPE_INT, HF_LOG_TYPE_UINT, HF_LOG_TYPE_BOOL };
 
@@ -30,12 +35,14 @@ struct hf_log_field {
     };
 };
 
-#define HF_STR(k, v)  ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_STR, .str = (v) })
-#define HF_INT(k, v)  ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_INT, .i64 = (v) })
-#define HF_UINT(k, v) ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_UINT, .u64 = (v) })
-#define HF_BOOL(k, v) ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_BOOL, .flag = (v) })
+#define HF_STR(k, v) ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_STR, .str = (v) })
+#define HF_INT(k, v) ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_INT, .i64 = (v) })
+#define HF_UINT(k, v)                                                                          \
+    ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_UINT, .u64 = (v) })
+#define HF_BOOL(k, v)                                                                          \
+    ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_BOOL, .flag = (v) })
 
-/* Where lines go and which ones. Call before threads start; the default is info, logfmt, fd 2. */
+/* Where lines go and which ones: info, logfmt, fd 2 by default. Call before threads start. */
 void hf_log_setup(int fd, enum hf_log_level level, enum hf_log_format format);
 int hf_parse_log_level(const char *text, enum hf_log_level *ret_level) HF_MUST_CHECK;
 int hf_parse_log_format(const char *text, enum hf_log_format *ret_format) HF_MUST_CHECK;
@@ -69,9 +76,13 @@ void hf_log_write(enum hf_log_level level, struct hf_log_limit *limit, const cha
             hf_log_write(level, NULL, __VA_ARGS__);                                            \
     } while (0)
 /* At least one field after the event. */
-#define HF_LOG_DEBUG(event, ...) HF_LOG_AT_(HF_LOG_LEVEL_DEBUG, event, HF_LOG_FIELDS_(__VA_ARGS__))
-#define HF_LOG_INFO(event, ...)  HF_LOG_AT_(HF_LOG_LEVEL_INFO, event, HF_LOG_FIELDS_(__VA_ARGS__))
-#define HF_LOG_WARN(event, ...)  HF_LOG_AT_(HF_LOG_LEVEL_WARN, event, HF_LOG_FIELDS_(__VA_ARGS__))
-#define HF_LOG_ERROR(event, ...) HF_LOG_AT_(HF_LOG_LEVEL_ERROR, event, HF_LOG_FIELDS_(__VA_ARGS__))
+#define HF_LOG_DEBUG(event, ...)                                                               \
+    HF_LOG_AT_(HF_LOG_LEVEL_DEBUG, event, HF_LOG_FIELDS_(__VA_ARGS__))
+#define HF_LOG_INFO(event, ...)                                                                \
+    HF_LOG_AT_(HF_LOG_LEVEL_INFO, event, HF_LOG_FIELDS_(__VA_ARGS__))
+#define HF_LOG_WARN(event, ...)                                                                \
+    HF_LOG_AT_(HF_LOG_LEVEL_WARN, event, HF_LOG_FIELDS_(__VA_ARGS__))
+#define HF_LOG_ERROR(event, ...)                                                               \
+    HF_LOG_AT_(HF_LOG_LEVEL_ERROR, event, HF_LOG_FIELDS_(__VA_ARGS__))
 
 #endif

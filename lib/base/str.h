@@ -12,7 +12,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-/* Decimal integers. HF_EINVAL when it is none, HF_ELIMIT when it is outside min..max. */
+/* Decimal integers. HF_EINVAL when it is none, HF_ELIMIT when it is outside min..max. Leading
+ * zeros are accepted, "+" is not, "-" only for the signed one. */
 int hf_parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value) HF_MUST_CHECK;
 int hf_parse_u64(const char *text, uint64_t min, uint64_t max,
                  uint64_t *ret_value) HF_MUST_CHECK;
@@ -20,17 +21,21 @@ int hf_parse_u64(const char *text, uint64_t min, uint64_t max,
 /* "true" or "false", nothing else. */
 int hf_parse_bool(const char *text, bool *ret_value) HF_MUST_CHECK;
 
+#define HF_DURATION_MAX INT64_C(315360000000) /* ten years of 365 days, in ms */
+
 /* Durations: one or more of <number><unit>, units h m s ms in falling order, a fraction allowed
- * in each number: "15s", "1h30m", "250ms", "2.5s". "0" alone is allowed. Finer than 1 ms is
- * HF_EINVAL; beyond ten years HF_ELIMIT. */
+ * in each number: "15s", "1h30m", "250ms", "2.5s", "-5s". "0" alone is allowed. Finer than 1 ms
+ * is HF_EINVAL; beyond HF_DURATION_MAX either way HF_ELIMIT. */
 int hf_parse_duration(const char *text, hf_ms *ret_value) HF_MUST_CHECK;
 
-/* The shortest form that parses back to the same value: "15s", "1m30s", "250ms", "0s", "-5s".
- * Returns the length, as snprintf does. */
+/* The canonical form, which parses back to the same value: "15s", "1m30s", "1.5s", "250ms",
+ * "0s", "-5s". Returns the length, as snprintf does. */
 int hf_format_duration(hf_ms value, char *out, size_t size);
 
 /* RFC 3339 in UTC with milliseconds when they are not zero: "2026-01-31T08:15:30Z". The parser
- * accepts any offset and up to nine fractional digits (cut to milliseconds). */
+ * accepts any offset and up to nine fractional digits (cut to milliseconds), but no leap
+ * second; HF_ELIMIT when the offset leads out of the years 0000 to 9999. The formatter writes a
+ * time outside of those years as their nearest end. */
 int hf_parse_time(const char *text, hf_ms *ret_wall) HF_MUST_CHECK;
 int hf_format_time(hf_ms wall, char *out, size_t size);
 

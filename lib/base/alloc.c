@@ -1,0 +1,65 @@
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Few arrays stay below this, and it saves the first two reallocations of the others. */
+#define GROW_MIN 4
+
+void *hf_calloc(size_t count, size_t size)
+{
+    /* calloc(0) may return NULL, which our callers would take for a lack of memory. */
+    if (count == 0 || size == 0)
+        return calloc(1, 1);
+    return calloc(count, size);
+}
+
+char *hf_strdup(const char *text)
+{
+    return strdup(text);
+}
+
+char *hf_strndup(const char *text, size_t max)
+{
+    return strndup(text, max);
+}
+
+void *hf_memdup(const void *data, size_t len)
+{
+    char *copy;
+
+    if (len == SIZE_MAX)
+        return NULL;
+    copy = malloc(len + 1);
+    if (copy == NULL)
+        return NULL;
+    if (len > 0) /* memcpy may not be given NULL, not even for nothing */
+        memcpy(copy, data, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+bool hf_grow(void *slot, size_t *cap, size_t need, size_t size)
+{
+    size_t want = *cap + *cap / 2;
+    void *items;
+
+    assert(size > 0);
+
+    if (need <= *cap)
+        return true;
+    if (want < need) /* also when the sum above wrapped */
+        want = need;
+    if (want < GROW_MIN)
+        want = GROW_MIN;
+
+    memcpy(&items, slot, sizeof items); /* slot is a struct foo **: do not alias it */
+    items = reallocarray(items, want, size);
+    if (items == NULL)
+        return false;
+    memcpy(slot, &items, sizeof items);
+    *cap = want;
+    return true;
+}
