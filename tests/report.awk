@@ -1,0 +1,51 @@
+# report.awk - what a ctest run amounts to, in single test cases.
+#
+#     awk -v counts=FILE -f report.awk CTEST_OUTPUT LAST_TEST_LOG
+#
+# The outcome of each test stands in ctest's own output; what it printed, and how many cases a
+# Check program ran, in LastTest.log. Prints the output of every test that failed or was skipped,
+# and writes "passed failed skipped" to FILE. A test that is no Check program is one case, and a
+# program that failed without a failed case (a leak, a crash, a time-out) is one failure.
+
+FNR == 1 { file++ }
+
+file == 1 && /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {
+    outcome[$4] = "Passed"
+    if (match($0, /\*\*\*.*/))
+        outcome[$4] = substr($0, RSTART + 3)
+}
+
+file == 2 && /^[0-9]+\/[0-9]+ Test: / {
+    name = $3
+    if (outcome[name] != "Passed")
+        printf "      %s: %s\n", name, outcome[name]
+}
+
+file == 2 && /^<end of output>$/ { inside = 0 }
+
+file == 2 && inside {
+    if (outcome[name] != "Passed")
+        print "      | " $0
+    if (match($0, /Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+/)) {
+        split(substr($0, RSTART, RLENGTH), part, /[:,] */)
+        cases[name] += part[2]
+        bad[name] += part[4] + part[6]
+    }
+}
+
+# The line after "Output:" is a rule.
+file == 2 && /^Output:$/ { getline; inside = 1 }
+
+END {
+    for (name in outcome) {
+        if (outcome[name] ~ /^Skipped/) {
+            skipped++
+        } else if (outcome[name] != "Passed" && !bad[name]) {
+            failed++
+        } else {
+            failed += bad[name]
+            passed += (name in cases) ? cases[name] - bad[name] : 1
+        }
+    }
+    print passed + 0, failed + 0, skipped + 0 > counts
+}
