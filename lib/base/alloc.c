@@ -8,12 +8,20 @@
 /* Few arrays stay below this, and it saves the first two reallocations of the others. */
 #define GROW_MIN 4
 
+/* No object is larger than half the address space; the sanitizers abort on such a request. */
+static bool is_sane(size_t count, size_t size)
+{
+    size_t total;
+
+    return !__builtin_mul_overflow(count, size, &total) && total <= PTRDIFF_MAX;
+}
+
 void *hf_calloc(size_t count, size_t size)
 {
     /* calloc(0) may return NULL, which our callers would take for a lack of memory. */
     if (count == 0 || size == 0)
         return calloc(1, 1);
-    return calloc(count, size);
+    return is_sane(count, size) ? calloc(count, size) : NULL;
 }
 
 char *hf_strdup(const char *text)
@@ -30,7 +38,7 @@ void *hf_memdup(const void *data, size_t len)
 {
     char *copy;
 
-    if (len == SIZE_MAX)
+    if (!is_sane(len, 1))
         return NULL;
     copy = malloc(len + 1);
     if (copy == NULL)
@@ -54,6 +62,8 @@ bool hf_grow(void *slot, size_t *cap, size_t need, size_t size)
         want = need;
     if (want < GROW_MIN)
         want = GROW_MIN;
+    if (!is_sane(want, size))
+        return false;
 
     memcpy(&items, slot, sizeof items); /* slot is a struct foo **: do not alias it */
     items = reallocarray(items, want, size);
