@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# install.sh BUILD_DIR WORK_DIR - installs, and uses what was installed as a stranger would.
+set -euo pipefail
+
+build_dir=$1
+work=$2/install
+cc=${CC:-cc}
+rm -rf "$work"
+mkdir -p "$work"
+cmake --install "$build_dir" --prefix "$work/usr" >"$work/install.log"
+cd "$work"
+
+PKG_CONFIG_PATH=$(dirname "$(find usr -name holdfast-etcd.pc)")
+export PKG_CONFIG_PATH
+read -ra cflags < <(pkg-config --cflags holdfast-etcd)
+read -ra libs < <(pkg-config --libs holdfast-etcd)
+
+# No installed header may need one that stayed at home.
+while read -r header; do
+    echo "#include \"${header#usr/include/holdfast/}\""
+done < <(find usr/include -name '*.h' | sort) >all.h
+while read -r line; do
+    echo "$line" | "$cc" -std=gnu17 -Wall -Werror -fsyntax-only "${cflags[@]}" -x c -
+done <all.h
+
+cat >main.c <<'END'
+#include "all.h"
+
+#include <stdio.h>
+
+int main(void)
+{
+    puts(hf_err_text(HF_ECOMPACT));
+    return 0;
+}
+END
+"$cc" -std=gnu17 -Wall -Wextra -Werror -I . "${cflags[@]}" main.c "${libs[@]}" -o main
+libdir=$(dirname "$(find usr -name libholdfast-etcd.so)")
+LD_LIBRARY_PATH=$libdir ./main
+test -L "$libdir/libholdfast-etcd.so.0"
+test -s usr/share/doc/holdfast/LICENSE
+echo "$(wc -l <all.h) headers installed; a program compiles, links and runs"
