@@ -9,14 +9,6 @@
 
 #define INTERVAL_MS 10
 
-static hf_ms boottime(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (hf_ms)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void note_lateness(struct hft_ticker *ticker, hf_ms now)
 {
     if (now - ticker->due > ticker->largest)
@@ -45,7 +37,7 @@ static void *tick(void *arg)
     (void)pthread_mutex_lock(&ticker->lock);
     while (!ticker->stopping) {
         wait_one_interval(ticker);
-        hf_ms now = boottime();
+        hf_ms now = hft_now();
         note_lateness(ticker, now);
         ticker->due = now + INTERVAL_MS;
     }
@@ -59,7 +51,7 @@ void hft_ticker_start(struct hft_ticker *ticker)
     sigset_t all;
     sigset_t before;
 
-    *ticker = (struct hft_ticker){ .due = boottime() + INTERVAL_MS };
+    *ticker = (struct hft_ticker){ .due = hft_now() + INTERVAL_MS };
     ck_assert_int_eq(pthread_mutex_init(&ticker->lock, NULL), 0);
     ck_assert_int_eq(pthread_condattr_init(&attr), 0);
     ck_assert_int_eq(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC), 0);
@@ -88,14 +80,14 @@ void hft_ticker_mark(struct hft_ticker *ticker)
 {
     (void)pthread_mutex_lock(&ticker->lock);
     ticker->largest = 0;
-    ticker->due = boottime() + INTERVAL_MS;
+    ticker->due = hft_now() + INTERVAL_MS;
     (void)pthread_mutex_unlock(&ticker->lock);
 }
 
 hf_ms hft_ticker_stall(struct hft_ticker *ticker)
 {
     (void)pthread_mutex_lock(&ticker->lock);
-    note_lateness(ticker, boottime());
+    note_lateness(ticker, hft_now());
     hf_ms largest = ticker->largest;
     (void)pthread_mutex_unlock(&ticker->lock);
     return largest;

@@ -9,10 +9,9 @@
 
 hf_ms hft_now(void)
 {
-    struct timespec ts;
+    struct hf_clock clock = hf_clock_boottime();
 
-    ck_assert_int_eq(clock_gettime(CLOCK_BOOTTIME, &ts), 0);
-    return (hf_ms)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return hf_clock_now(&clock);
 }
 
 bool hft_wait(hft_cond_fn cond, void *arg, hf_ms timeout)
