@@ -34,7 +34,7 @@ layer_of()
         layer=${layer%%/*}
         ;;
     "$proto_dir"/etcd/*) layer=rpc ;;
-    "$proto_dir"/holdfast/*) layer=records ;;
+    "$proto_dir"/holdfast/* | "$proto_dir"/google/*) layer=records ;;
     "$proto_dir"/grpc/*) layer=health ;;
     "$source_dir"/tests/*) layer=tests ;;
     "$source_dir"/*) layer=program ;;
