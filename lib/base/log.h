@@ -3,8 +3,11 @@
  *     HF_LOG_INFO("joined", HF_STR("agent", name), HF_INT("pid", pid));
  *     time=2026-01-31T08:15:30.123Z level=info event=joined host=h1 agent=a pid=17
  *
- * The sink is the one piece of global state in the project. Lines are written with one write(2)
- * each, so that lines of several threads do not mix. lib/ logs at debug only. */
+ * The sink is the one piece of global state in the project. Every function may be called from
+ * any thread. Lines are written with one write(2) each, so that those of several threads or
+ * processes do not mix; one that the descriptor does not take at once is lost, and the next says
+ * `dropped=N`. Values are quoted and escaped, and what is no UTF-8 becomes U+FFFD, so that nobody
+ * forges a line. lib/ logs at debug only. */
 #ifndef HF_BASE_LOG_H
 #define HF_BASE_LOG_H
 
@@ -25,7 +28,7 @@ enum hf_log_format { HF_LOG_LOGFMT, HF_LOG_JSON };
 enum hf_log_type { HF_LOG_TYPE_STR, HF_LOG_TYPE_INT, HF_LOG_TYPE_UINT, HF_LOG_TYPE_BOOL };
 
 struct hf_log_field {
-    const char *key;
+    const char *key; /* an identifier: written as it is */
     enum hf_log_type type;
     union {
         const char *str; /* NULL is written as an empty value */
@@ -42,7 +45,7 @@ struct hf_log_field {
 #define HF_BOOL(k, v)                                                                          \
     ((struct hf_log_field){ .key = (k), .type = HF_LOG_TYPE_BOOL, .flag = (v) })
 
-/* Where lines go and which ones: info, logfmt, fd 2 by default. Call before threads start. */
+/* Where lines go and which ones: info, logfmt, fd 2 by default. */
 void hf_log_setup(int fd, enum hf_log_level level, enum hf_log_format format);
 int hf_parse_log_level(const char *text, enum hf_log_level *ret_level) HF_MUST_CHECK;
 int hf_parse_log_format(const char *text, enum hf_log_format *ret_format) HF_MUST_CHECK;
@@ -54,7 +57,7 @@ void hf_log_identity(const struct hf_log_field *fields, size_t count);
 bool hf_log_enabled(enum hf_log_level level);
 
 /* Limits one place in the code: at most `burst` lines per `interval`; the next line that passes
- * says how many were dropped. Zero-initialise as a static of the caller, with both set. */
+ * says `dropped=N`. Zero-initialise as a static of the caller, with both set. */
 struct hf_log_limit {
     hf_ms interval;
     uint32_t burst;
@@ -63,7 +66,8 @@ struct hf_log_limit {
     uint32_t dropped;
 };
 
-/* `limit` may be NULL. Never fails: a line that does not fit into 4 KiB is cut and says so. */
+/* `limit` may be NULL. Never fails and keeps errno; a line that does not fit into 4 KiB is cut
+ * and says `cut=true`. */
 void hf_log_write(enum hf_log_level level, struct hf_log_limit *limit, const char *event,
                   const struct hf_log_field *fields, size_t count);
 

@@ -133,11 +133,12 @@ const char *hf_str_nearest(const char *word, const char *const *known, size_t co
     return nearest;
 }
 
-/* Length of the sequence that starts at p, or 0 when it is none. The second byte carries the
- * whole difficulty: its range is what excludes overlong forms, surrogates and > U+10FFFF. */
-static size_t utf8_sequence(const uint8_t *p, size_t left)
+/* The second byte carries the whole difficulty: its range is what excludes overlong forms,
+ * surrogates and what is beyond U+10FFFF. */
+size_t hf_str_utf8_length(const void *data, size_t len)
 {
-    size_t len;
+    const uint8_t *p = data;
+    size_t want;
     uint8_t low = 0x80;
     uint8_t high = 0xbf;
 
@@ -145,8 +146,8 @@ static size_t utf8_sequence(const uint8_t *p, size_t left)
         return 1;
     if (p[0] < 0xc2 || p[0] > 0xf4)
         return 0;
-    len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (len > left)
+    want = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (want > len)
         return 0;
 
     if (p[0] == 0xe0)
@@ -159,11 +160,11 @@ static size_t utf8_sequence(const uint8_t *p, size_t left)
         high = 0x8f;
     if (p[1] < low || p[1] > high)
         return 0;
-    for (size_t i = 2; i < len; i++) {
+    for (size_t i = 2; i < want; i++) {
         if ((p[i] & 0xc0) != 0x80)
             return 0;
     }
-    return len;
+    return want;
 }
 
 bool hf_str_is_utf8(const void *data, size_t len)
@@ -171,7 +172,7 @@ bool hf_str_is_utf8(const void *data, size_t len)
     const uint8_t *p = data;
 
     for (size_t at = 0; at < len;) {
-        size_t n = utf8_sequence(p + at, len - at);
+        size_t n = hf_str_utf8_length(p + at, len - at);
 
         if (n == 0)
             return false;

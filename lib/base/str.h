@@ -68,4 +68,7 @@ const char *hf_str_nearest(const char *word, const char *const *known, size_t co
 /* True when the bytes are valid UTF-8 (no surrogates, no overlong forms). */
 bool hf_str_is_utf8(const void *data, size_t len);
 
+/* How many of the bytes (len > 0) form the first character, 0 when they are not UTF-8. */
+size_t hf_str_utf8_length(const void *data, size_t len);
+
 #endif
