@@ -8,4 +8,16 @@
  * when there was no complete answer. */
 int hft_http_get(uint16_t port, const char *path, char **ret_body);
 
+/* A connection for many small requests, one after the other. */
+struct hft_http {
+    int fd;
+};
+
+void hft_http_open(struct hft_http *http, uint16_t port);
+void hft_http_close(struct hft_http *http);
+
+/* POST of a JSON text; returns the status and the body (free it) of up to 64 KiB. After any
+ * status but 200 the body may be cut, and the connection is good for nothing but closing. */
+int hft_http_post(struct hft_http *http, const char *path, const char *json, char **ret_body);
+
 #endif

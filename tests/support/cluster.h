@@ -1,0 +1,29 @@
+/* cluster.h - three etcd members on loopback ports, with signals as faults. */
+#ifndef HFT_CLUSTER_H
+#define HFT_CLUSTER_H
+
+#include "support/etcd.h"
+
+#define HFT_CLUSTER_SIZE 3
+
+/* Pause, kill and restart members with the functions of etcd.h. */
+struct hft_cluster {
+    struct hft_etcd member[HFT_CLUSTER_SIZE];
+};
+
+/* Starts all members and waits until each serves clients. `name` of the options is not used. */
+void hft_cluster_start(struct hft_cluster *cluster, const struct hft_etcd_options *options);
+void hft_cluster_done(struct hft_cluster *cluster);
+
+/* The one running member that leads; waits until there is exactly one, 30 s at most. Paused and
+ * dead members are not asked, so after a fault this is the new leader. */
+struct hft_etcd *hft_cluster_leader(struct hft_cluster *cluster);
+
+/* A running member that does not lead. */
+struct hft_etcd *hft_cluster_follower(struct hft_cluster *cluster);
+
+/* Kills every member, puts the snapshot (of hft_etcd_snapshot_save) in place of all their data
+ * and starts them again: the cluster has the same identity and an older revision. */
+void hft_cluster_restore(struct hft_cluster *cluster, const char *snapshot);
+
+#endif

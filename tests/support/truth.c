@@ -1,0 +1,207 @@
+#include "support/truth.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "support/base64.h"
+
+#define SAFE_DIGITS 18 /* so many always fit into jansson's int64 */
+
+/* etcdctl writes ids as bare numbers, also those above 2^63, which jansson refuses: makes texts
+ * of the long ones. Strings in its output are base64 and hold no quotes. */
+static char *quote_long_numbers(const char *json)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    bool in_string = false;
+
+    ck_assert_ptr_nonnull(out);
+    for (const char *p = json; *p != '\0';) {
+        size_t digits = in_string ? 0 : strspn(p, "0123456789");
+
+        in_string ^= *p == '"';
+        if (digits > SAFE_DIGITS)
+            (void)fprintf(out, "\"%.*s\"", (int)digits, p);
+        else
+            (void)fprintf(out, "%.*s", digits > 0 ? (int)digits : 1, p);
+        p += digits > 0 ? digits : 1;
+    }
+    ck_assert_int_eq(fclose(out), 0);
+    return text;
+}
+
+/* Absent means 0, as etcd's JSON has it. */
+static int64_t number_of(const json_t *object, const char *name)
+{
+    const json_t *member = json_object_get(object, name);
+
+    if (json_is_string(member))
+        return strtoll(json_string_value(member), NULL, 10);
+    return json_integer_value(member);
+}
+
+static struct hf_bytes bytes_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    size_t len = 0;
+    char *data = hft_base64_decode(text != NULL ? text : "", &len);
+
+    return (struct hf_bytes){ .data = data, .len = len };
+}
+
+static struct hf_kv *new_entry(struct hft_truth *truth)
+{
+    ck_assert(hf_grow(&truth->kvs, &truth->cap, truth->count + 1, sizeof *truth->kvs));
+    return &truth->kvs[truth->count++];
+}
+
+void hft_truth_fetch(const struct hft_etcd *etcd, const char *prefix,
+                     struct hft_truth *ret_truth)
+{
+    HF_CLEANUP_FREE char *output = NULL;
+    HF_CLEANUP_FREE char *text = NULL;
+    json_error_t err;
+    size_t i;
+    json_t *kv;
+
+    hft_etcdctl_ok(etcd, &output, "get", "--prefix", "-w", "json", "--", prefix, NULL);
+    text = quote_long_numbers(output);
+    json_t *root = json_loads(text, 0, &err);
+    ck_assert_msg(root != NULL, "etcdctl's JSON: line %d: %s", err.line, err.text);
+
+    *ret_truth = (struct hft_truth){
+        .revision = number_of(json_object_get(root, "header"), "revision"),
+    };
+    json_array_foreach(json_object_get(root, "kvs"), i, kv)
+    {
+        *new_entry(ret_truth) = (struct hf_kv){
+            .key = bytes_of(kv, "key"),
+            .value = bytes_of(kv, "value"),
+            .create_rev = number_of(kv, "create_revision"),
+            .mod_rev = number_of(kv, "mod_revision"),
+            .version = number_of(kv, "version"),
+            .lease = number_of(kv, "lease"),
+        };
+    }
+    json_decref(root);
+}
+
+static void free_entry(struct hf_kv *kv)
+{
+    free((void *)kv->key.data);
+    free((void *)kv->value.data);
+}
+
+void hft_truth_done(struct hft_truth *truth)
+{
+    for (size_t i = 0; i < truth->count; i++)
+        free_entry(&truth->kvs[i]);
+    free(truth->kvs);
+    *truth = (struct hft_truth){ 0 };
+}
+
+static struct hf_kv copy_of(const struct hf_kv *kv)
+{
+    struct hf_kv copy = *kv;
+
+    copy.key.data = hf_memdup(kv->key.data, kv->key.len);
+    copy.value.data = hf_memdup(kv->value.data, kv->value.len);
+    ck_assert(copy.key.data != NULL && copy.value.data != NULL);
+    return copy;
+}
+
+bool hft_truth_add(const struct hf_kv *kv, void *arg)
+{
+    *new_entry(arg) = copy_of(kv);
+    return true;
+}
+
+static int compare_bytes(struct hf_bytes a, struct hf_bytes b)
+{
+    size_t shared = a.len < b.len ? a.len : b.len;
+    int order = shared > 0 ? memcmp(a.data, b.data, shared) : 0;
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return compare_bytes(((const struct hf_kv *)a)->key, ((const struct hf_kv *)b)->key);
+}
+
+static struct hf_kv *find(const struct hft_truth *truth, struct hf_bytes key)
+{
+    for (size_t i = 0; i < truth->count; i++) {
+        if (compare_bytes(truth->kvs[i].key, key) == 0)
+            return &truth->kvs[i];
+    }
+    return NULL;
+}
+
+const struct hf_kv *hft_truth_find(const struct hft_truth *truth, struct hf_bytes key)
+{
+    return find(truth, key);
+}
+
+void hft_truth_put(struct hft_truth *truth, const struct hf_kv *kv)
+{
+    hft_truth_remove(truth, kv->key);
+    (void)hft_truth_add(kv, truth);
+}
+
+void hft_truth_remove(struct hft_truth *truth, struct hf_bytes key)
+{
+    struct hf_kv *kv = find(truth, key);
+
+    if (kv == NULL)
+        return;
+    free_entry(kv);
+    *kv = truth->kvs[--truth->count];
+}
+
+static void assert_same_entry(const struct hf_kv *want, const struct hf_kv *got,
+                              enum hft_truth_compare compare)
+{
+    const char *key = want->key.data; /* NUL-terminated, as all copies are */
+
+    ck_assert_msg(want->mod_rev == got->mod_rev,
+                  "%s: mod_rev is %" PRId64 ", the copy has %" PRId64, key, want->mod_rev,
+                  got->mod_rev);
+    ck_assert_msg(want->create_rev == got->create_rev,
+                  "%s: create_rev is %" PRId64 ", the copy has %" PRId64, key, want->create_rev,
+                  got->create_rev);
+    ck_assert_msg(want->version == got->version,
+                  "%s: version is %" PRId64 ", the copy has %" PRId64, key, want->version,
+                  got->version);
+    ck_assert_msg(want->lease == got->lease, "%s: lease is %" PRIx64 ", the copy has %" PRIx64,
+                  key, want->lease, got->lease);
+    ck_assert_msg(compare == HFT_TRUTH_WITHOUT_VALUES ||
+                      compare_bytes(want->value, got->value) == 0,
+                  "%s: the copy has another value", key);
+}
+
+void hft_truth_assert_same(const struct hft_truth *want, struct hft_truth *got,
+                           enum hft_truth_compare compare)
+{
+    if (got->count > 0)
+        qsort(got->kvs, got->count, sizeof *got->kvs, compare_keys);
+    for (size_t i = 0; i < want->count || i < got->count; i++) {
+        int order = i >= want->count  ? 1
+                    : i >= got->count ? -1
+                                      : compare_keys(&want->kvs[i], &got->kvs[i]);
+
+        ck_assert_msg(order >= 0, "%s is missing in the copy",
+                      (const char *)want->kvs[i].key.data);
+        ck_assert_msg(order <= 0, "%s is in the copy only", (const char *)got->kvs[i].key.data);
+        assert_same_entry(&want->kvs[i], &got->kvs[i], compare);
+    }
+}
