@@ -10,8 +10,9 @@
 
 struct hf_campaign_result {
     struct hf_etcd_result result; /* an error: nothing is known; ask with hf_campaign_look */
-    bool won;                     /* the key hangs on our lease */
-    struct hf_kv holder;          /* who has it; key.len == 0 when nobody has */
+    bool held;                    /* somebody has the key */
+    bool won;                     /* we have: it hangs on our lease */
+    struct hf_kv holder; /* when held. Just created: create_rev, mod_rev and lease only */
 };
 
 typedef void (*hf_campaign_fn)(const struct hf_campaign_result *result, void *arg);
@@ -27,8 +28,7 @@ int hf_campaign_run(struct hf_etcd *etcd, struct hf_bytes key, struct hf_bytes v
 int hf_campaign_look(struct hf_etcd *etcd, struct hf_bytes key, int64_t lease,
                      hf_campaign_fn fn, void *arg, struct hf_call **ret_call) HF_MUST_CHECK;
 
-/* Deletes the key if it is still ours of that term. Losing that race is success: `won` is false
- * and the key is not ours. */
+/* Deletes the key if it is still ours of that term; if it is not, that is success, too. */
 int hf_campaign_resign(struct hf_etcd *etcd, struct hf_bytes key, int64_t lease, hf_rev term,
                        hf_campaign_fn fn, void *arg, struct hf_call **ret_call) HF_MUST_CHECK;
 

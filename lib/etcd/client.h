@@ -31,6 +31,7 @@ struct hf_etcd_config {
     const char *const
         *endpoints; /* "http://10.0.0.1:2379", "https://[::1]:2379", "etcd:2379" */
     size_t endpoint_count;
+    bool keep_order; /* begin with the first; otherwise a random one, so that a fleet spreads */
 
     const char *cacert;      /* PEM file; NULL: the system's roots */
     const char *cert;        /* PEM file of the client certificate, with `key` */
@@ -80,8 +81,8 @@ struct hf_etcd_stats {
 
 struct hf_etcd_stats hf_etcd_get_stats(const struct hf_etcd *etcd);
 
-/* "host:port" of the endpoint that unary calls use now. Borrowed. */
-const char *hf_etcd_get_endpoint(const struct hf_etcd *etcd);
+/* Writes "host:port" of the endpoint that unary calls use now. */
+void hf_etcd_get_endpoint(const struct hf_etcd *etcd, char *out, size_t size);
 
 /* The clock that all times of this client are read from. */
 const struct hf_clock *hf_etcd_get_clock(const struct hf_etcd *etcd);

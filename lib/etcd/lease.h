@@ -10,7 +10,8 @@
 struct hf_grant_result {
     struct hf_etcd_result result; /* sent_at: the lease lives from then on, at the earliest */
     int64_t id;
-    int64_t ttl_s; /* what etcd granted, which may be more than what was asked */
+    int64_t ttl_s; /* what etcd granted, which may be more than what was asked; what was asked
+                      where the answer was lost and only a second one came: a renewal tells */
 };
 
 typedef void (*hf_grant_fn)(const struct hf_grant_result *result, void *arg);

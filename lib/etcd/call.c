@@ -1,0 +1,400 @@
+#include "etcd/call.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/support/alloc.h>
+
+#include "base/alloc.h"
+#include "etcd/internal.h"
+
+enum {
+    RETRY_BASE_MS = 100,
+    RETRY_CAP_MS = 5000,
+    OVERLOAD_MS = 1000,
+    MOST_LOGINS = 3,
+    ARENA_KEEP = 64 * 1024,
+};
+
+struct hf_call {
+    struct hf_tag tag;
+    struct hf_auth_waiter waiter;
+    struct hf_timer timer; /* the pause before a retry, or the deadline while waiting */
+    struct hf_etcd *etcd;
+    struct hf_call *prev, *next;
+
+    struct hf_call_spec spec; /* its request is packed below */
+    grpc_slice request;
+    hf_ms deadline;
+    hf_ms sent_at;    /* of the first attempt that may have arrived; valid when resent > 0 */
+    hf_ms attempt_at; /* of the attempt under way */
+    unsigned attempts;
+    unsigned resent;
+    unsigned logins;
+    uint64_t generation;       /* of the channel of this attempt */
+    uint64_t token_generation; /* of its token */
+    bool detached;             /* the owner does not want to hear of it any more */
+
+    grpc_call *call; /* NULL between attempts */
+    grpc_metadata_array initial, trailing;
+    grpc_byte_buffer *body;
+    grpc_status_code code;
+    grpc_slice details;
+};
+
+static void attempt(struct hf_call *call);
+static void on_answer(struct hf_tag *tag, bool ok);
+static void on_token(struct hf_auth_waiter *waiter, int err, const char *message);
+static void on_timer(struct hf_timer *timer);
+
+#define OWNER(ptr, member) ((struct hf_call *)((char *)(ptr)-offsetof(struct hf_call, member)))
+
+static void release(struct hf_call *call)
+{
+    struct hf_etcd *etcd = call->etcd;
+
+    hf_timer_stop(&etcd->timers, &call->timer);
+    hf_auth_cancel(etcd, &call->waiter);
+    if (call->prev != NULL)
+        call->prev->next = call->next;
+    else
+        etcd->calls = call->next;
+    if (call->next != NULL)
+        call->next->prev = call->prev;
+    grpc_slice_unref(call->request);
+    free(call);
+    hf_etcd_on_released(etcd);
+}
+
+static void finish(struct hf_call *call, struct hf_etcd_result result, struct hf_bytes body)
+{
+    struct hf_etcd *etcd = call->etcd;
+    struct hf_outcome outcome = {
+        .result = result,
+        .body = body,
+        .fn = call->spec.fn,
+        .arg = call->spec.arg,
+        .extra = call->spec.extra,
+    };
+    hf_decode_fn decode = call->spec.decode;
+    bool detached = call->detached;
+
+    /* Released first: the owner's callback may close the client. */
+    outcome.result.resent = call->resent;
+    outcome.result.sent_at = call->resent > 0 ? call->sent_at : call->attempt_at;
+    release(call);
+    if (!detached)
+        decode(etcd, &outcome);
+}
+
+static void fail(struct hf_call *call, int err, bool unknown, const char *message)
+{
+    finish(call,
+           (struct hf_etcd_result){
+               .err = err, .maybe_applied = unknown || call->resent > 0, .message = message },
+           (struct hf_bytes){ 0 });
+}
+
+static void wait_until(struct hf_call *call, hf_ms at)
+{
+    if (hf_timer_start(&call->etcd->timers, &call->timer, at) != HF_OK)
+        fail(call, HF_ENOMEM, false, hf_err_text(HF_ENOMEM));
+}
+
+/* gRPC's own clock is the one it understands; only the distance matters. */
+static gpr_timespec grpc_deadline(hf_ms distance)
+{
+    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                        gpr_time_from_millis(distance, GPR_TIMESPAN));
+}
+
+static hf_ms attempt_length(const struct hf_call *call, hf_ms now)
+{
+    hf_ms left = call->deadline - now;
+    hf_ms most = call->spec.attempt_timeout > 0 ? call->spec.attempt_timeout
+                                                : call->etcd->attempt_timeout;
+
+    return call->spec.repeatable && left > most ? most : left;
+}
+
+/* One batch for the whole call: it comes back with a status whatever happens. */
+static void send_batch(struct hf_call *call, const char *token)
+{
+    struct hf_metadata metadata = hf_metadata_make(token);
+    grpc_slice copy = grpc_slice_ref(call->request);
+    grpc_byte_buffer *payload = grpc_raw_byte_buffer_create(&copy, 1);
+    grpc_op ops[6] = {
+        { .op = GRPC_OP_SEND_INITIAL_METADATA,
+          .data.send_initial_metadata = { .count = metadata.count,
+                                          .metadata = metadata.entries } },
+        { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = payload },
+        { .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT },
+        { .op = GRPC_OP_RECV_INITIAL_METADATA,
+          .data.recv_initial_metadata.recv_initial_metadata = &call->initial },
+        { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &call->body },
+        { .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
+          .data.recv_status_on_client = { .trailing_metadata = &call->trailing,
+                                          .status = &call->code,
+                                          .status_details = &call->details } },
+    };
+
+    grpc_metadata_array_init(&call->initial);
+    grpc_metadata_array_init(&call->trailing);
+    call->details = grpc_empty_slice();
+    call->body = NULL;
+    if (!hf_queue_start(&call->etcd->queue, call->call, ops, 6, &call->tag))
+        assert(false); /* only a malformed batch is refused */
+    grpc_byte_buffer_destroy(payload);
+    grpc_slice_unref(copy);
+    hf_metadata_done(&metadata);
+}
+
+static void attempt(struct hf_call *call)
+{
+    struct hf_etcd *etcd = call->etcd;
+    hf_ms now = hf_etcd_now(etcd);
+    const char *token = NULL;
+    grpc_channel *channel;
+
+    if (etcd->closing) {
+        fail(call, HF_ECANCELED, false, hf_err_text(HF_ECANCELED));
+        return;
+    }
+    if (now >= call->deadline) {
+        fail(call, HF_ETIMEOUT, false, "the call's time was up before it could be sent");
+        return;
+    }
+    if (!call->spec.without_token && !hf_auth_ready(etcd, &token, &call->token_generation)) {
+        hf_auth_wait(etcd, &call->waiter);
+        wait_until(call, call->deadline);
+        return;
+    }
+    channel = hf_lane_get(etcd, call->spec.lane, &call->generation);
+    call->call =
+        grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, etcd->queue.cq,
+                                 grpc_slice_from_static_string(call->spec.method), NULL,
+                                 grpc_deadline(attempt_length(call, now)), NULL);
+    call->attempts++;
+    etcd->stats.calls++;
+    call->attempt_at = hf_etcd_now(etcd);
+    send_batch(call, token);
+}
+
+static void on_token(struct hf_auth_waiter *waiter, int err, const char *message)
+{
+    struct hf_call *call = OWNER(waiter, waiter);
+
+    hf_timer_stop(&call->etcd->timers, &call->timer);
+    if (err != HF_OK)
+        fail(call, err, false, message);
+    else
+        attempt(call);
+}
+
+/* Either the pause is over, or the time ran out while waiting for a token: attempt() sees. */
+static void on_timer(struct hf_timer *timer)
+{
+    struct hf_call *call = OWNER(timer, timer);
+
+    hf_auth_cancel(call->etcd, &call->waiter);
+    attempt(call);
+}
+
+static bool budget_allows(struct hf_etcd *etcd)
+{
+    if (etcd->budget > HF_BUDGET_FLOOR)
+        return true;
+    etcd->stats.budget_spent++;
+    return false;
+}
+
+static bool may_retry(struct hf_call *call, const struct hf_status *status)
+{
+    struct hf_etcd *etcd = call->etcd;
+
+    if (status->log_in && call->spec.without_token)
+        return false;
+    if (status->log_in)
+        return etcd->auth.user != NULL && call->logins++ < MOST_LOGINS;
+    if (!status->retry || (status->unknown && !call->spec.repeatable))
+        return false;
+    return budget_allows(etcd);
+}
+
+static void retry(struct hf_call *call, const struct hf_status *status, const char *message)
+{
+    struct hf_etcd *etcd = call->etcd;
+    hf_ms pause = 0;
+
+    if (status->unknown) {
+        if (call->resent == 0)
+            call->sent_at = call->attempt_at;
+        call->resent++;
+    }
+    if (!status->log_in)
+        pause = hf_etcd_backoff(etcd, RETRY_BASE_MS, RETRY_CAP_MS, call->attempts - 1);
+    if (status->overload)
+        pause += OVERLOAD_MS;
+    if (hf_etcd_now(etcd) + pause >= call->deadline) {
+        fail(call, status->err, status->unknown, message);
+        return;
+    }
+    etcd->stats.retries++;
+    wait_until(call, hf_etcd_now(etcd) + pause);
+}
+
+/* What this answer says about the endpoint and the token, whatever becomes of the call. */
+static void take_note(struct hf_call *call, const struct hf_status *status)
+{
+    struct hf_etcd *etcd = call->etcd;
+
+    if (status->rotate) {
+        etcd->stats.failures++;
+        etcd->budget = etcd->budget > HF_BUDGET_COST ? etcd->budget - HF_BUDGET_COST : 0;
+        hf_lane_give_up(etcd, call->spec.lane, call->generation);
+    } else if (etcd->budget < HF_BUDGET_MAX) {
+        etcd->budget++;
+    }
+    if (status->log_in)
+        hf_auth_refused(etcd, call->token_generation);
+}
+
+static void on_failure(struct hf_call *call, const char *message)
+{
+    struct hf_status status = hf_status_of((int)call->code, message);
+
+    if (call->etcd->closing || call->detached) {
+        fail(call, HF_ECANCELED, status.unknown, hf_err_text(HF_ECANCELED));
+        return;
+    }
+    take_note(call, &status);
+    if (may_retry(call, &status))
+        retry(call, &status, message);
+    else
+        fail(call, status.err, status.unknown, message);
+}
+
+static void on_success(struct hf_call *call, grpc_byte_buffer *body)
+{
+    grpc_byte_buffer_reader reader;
+    grpc_slice whole;
+
+    take_note(call, &(struct hf_status){ .err = HF_OK });
+    if (!grpc_byte_buffer_reader_init(&reader, body)) {
+        fail(call, HF_ECORRUPT, true, "an answer that cannot be decompressed");
+        return;
+    }
+    whole = grpc_byte_buffer_reader_readall(&reader);
+    grpc_byte_buffer_reader_destroy(&reader);
+    finish(call, (struct hf_etcd_result){ .err = HF_OK, .message = "" },
+           (struct hf_bytes){ .data = GRPC_SLICE_START_PTR(whole),
+                              .len = GRPC_SLICE_LENGTH(whole) });
+    grpc_slice_unref(whole);
+}
+
+static void on_answer(struct hf_tag *tag, bool ok)
+{
+    struct hf_call *call = OWNER(tag, tag);
+    grpc_byte_buffer *body = call->body;
+    char message[256];
+
+    (void)ok; /* a batch with a status always succeeds */
+    hf_slice_text(call->details, message, sizeof message);
+    grpc_slice_unref(call->details);
+    grpc_metadata_array_destroy(&call->initial);
+    grpc_metadata_array_destroy(&call->trailing);
+    grpc_call_unref(call->call);
+    call->call = NULL;
+    call->body = NULL;
+
+    if (call->code == GRPC_STATUS_OK && body != NULL) {
+        on_success(call, body);
+    } else {
+        if (call->code == GRPC_STATUS_OK)
+            call->code = GRPC_STATUS_INTERNAL; /* an answer without a body is none */
+        on_failure(call, message);
+    }
+    if (body != NULL)
+        grpc_byte_buffer_destroy(body);
+}
+
+int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
+                  struct hf_call **ret_call)
+{
+    struct hf_call *call;
+    hf_ms now = hf_etcd_now(etcd);
+    int err;
+
+    if (etcd->closing)
+        return HF_ECANCELED;
+    call = hf_calloc(1, sizeof *call);
+    if (call == NULL)
+        return HF_ENOMEM;
+    call->tag.fn = on_answer;
+    call->waiter.fn = on_token;
+    call->timer.fn = on_timer;
+    call->etcd = etcd;
+    call->spec = *spec;
+    call->spec.request = NULL;
+    call->request = hf_slice_pack(spec->request);
+    call->deadline = now + (spec->timeout > 0 ? spec->timeout : etcd->timeout);
+    call->next = etcd->calls;
+    if (call->next != NULL)
+        call->next->prev = call;
+    etcd->calls = call;
+
+    /* A client that waits for its token fails callers by the timer, so that must be possible.
+     */
+    if (!spec->without_token &&
+        !hf_auth_ready(etcd, &(const char *){ NULL }, &(uint64_t){ 0 })) {
+        err = hf_timer_start(&etcd->timers, &call->timer, call->deadline);
+        if (err != HF_OK) {
+            release(call);
+            return err;
+        }
+        hf_auth_wait(etcd, &call->waiter);
+    } else {
+        attempt(call);
+    }
+    if (ret_call != NULL)
+        *ret_call = call;
+    return HF_OK;
+}
+
+void hf_call_cancel(struct hf_call *call)
+{
+    call->detached = true;
+    if (call->call != NULL)
+        (void)grpc_call_cancel(call->call, NULL);
+    else
+        release(call);
+}
+
+void hf_call_cancel_all(struct hf_etcd *etcd)
+{
+    for (struct hf_call *call = etcd->calls; call != NULL; call = call->next) {
+        if (call->call != NULL)
+            (void)grpc_call_cancel(call->call, NULL);
+        else if (hf_timer_start(&etcd->timers, &call->timer, 0) != HF_OK)
+            assert(false); /* it has room: each waiting call has its timer in the heap */
+    }
+}
+
+void *hf_call_unpack(struct hf_etcd *etcd, const ProtobufCMessageDescriptor *type,
+                     struct hf_bytes body, struct hf_etcd_result *result)
+{
+    ProtobufCAllocator allocator = hf_arena_allocator(&etcd->arena);
+    void *message;
+
+    hf_arena_clear(&etcd->arena, ARENA_KEEP);
+    message = protobuf_c_message_unpack(type, &allocator, body.len, body.data);
+    if (message == NULL) {
+        result->err = HF_ECORRUPT;
+        result->maybe_applied = true;
+        result->message = "an answer that is not what the protocol promises";
+    }
+    return message;
+}

@@ -1,0 +1,152 @@
+#include "etcd/history.h"
+
+#include <stddef.h>
+
+#include "etcd/internal.h"
+
+/* A linearizable read of etcd 3.4 can be stale when a member was paused, so an older revision
+ * is believed only when it is seen again a little later. */
+enum { DOUBTS = 2, ASK_AGAIN_MS = 500, LARGEST_KEY = 64 * 1024 };
+
+static void on_answer(const struct hf_range_result *answer, void *arg);
+
+static void conclude(struct hf_history *history, int err, const char *message)
+{
+    history->doubts = 0;
+    history->fn(err, message, history->arg);
+}
+
+static void ask(struct hf_history *history)
+{
+    struct hf_range_request request = {
+        .range = { .key = { .data = history->key.data, .len = history->key.len } },
+        .revision = history->mod_rev,
+        .keys_only = true,
+    };
+    int err;
+
+    if (history->key.len == 0) {
+        request.range = (struct hf_key_range){ .key = hf_bytes_of("\001") };
+        request.revision = 0;
+    }
+    err = hf_etcd_range(history->etcd, &request, on_answer, history, &history->call);
+    if (err == HF_OK)
+        return;
+    /* Never from inside hf_history_check: the timer asks again. */
+    history->call = NULL;
+    (void)!hf_timer_start(&history->etcd->timers, &history->again,
+                          hf_etcd_now(history->etcd) + ASK_AGAIN_MS);
+}
+
+static void ask_again(struct hf_timer *timer)
+{
+    ask((struct hf_history *)((char *)timer - offsetof(struct hf_history, again)));
+}
+
+static void doubt(struct hf_history *history)
+{
+    if (++history->doubts >= DOUBTS)
+        conclude(history, HF_EHISTORY, "etcd's revision went back");
+    else if (hf_timer_start(&history->etcd->timers, &history->again,
+                            hf_etcd_now(history->etcd) + ASK_AGAIN_MS) != HF_OK)
+        conclude(history, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+}
+
+/* What etcd has at the witness's revision must be the witness. */
+static bool is_witness(const struct hf_history *history, const struct hf_range_result *answer)
+{
+    const struct hf_kv *kv = answer->kvs;
+
+    return answer->count == 1 && kv->mod_rev == history->mod_rev &&
+           kv->create_rev == history->create_rev && kv->version == history->version;
+}
+
+static void on_answer(const struct hf_range_result *answer, void *arg)
+{
+    struct hf_history *history = arg;
+    const struct hf_etcd_header *header = &answer->result.header;
+
+    history->call = NULL;
+    switch (answer->result.err) {
+    case HF_OK:
+        if (!hf_history_on_header(history, header))
+            conclude(history, HF_EHISTORY, "another cluster answers");
+        else if (header->revision < history->revision)
+            doubt(history);
+        else if (history->key.len > 0 && !is_witness(history, answer))
+            conclude(history, HF_EHISTORY, "etcd has another past than the one we saw");
+        else
+            conclude(history, HF_OK, "");
+        return;
+    case HF_ECOMPACT: /* the witness is forgotten there, and so here */
+        hf_buf_clear(&history->key);
+        ask(history);
+        return;
+    case HF_EHISTORY: doubt(history); return;
+    default: conclude(history, answer->result.err, answer->result.message); return;
+    }
+}
+
+void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, hf_history_fn fn,
+                     void *arg)
+{
+    *history = (struct hf_history){ .etcd = etcd,
+                                    .fn = fn,
+                                    .arg = arg,
+                                    .key = { .limit = LARGEST_KEY },
+                                    .again = { .fn = ask_again } };
+}
+
+void hf_history_done(struct hf_history *history)
+{
+    if (history->call != NULL)
+        hf_call_cancel(history->call);
+    hf_timer_stop(&history->etcd->timers, &history->again);
+    hf_buf_done(&history->key);
+}
+
+void hf_history_forget(struct hf_history *history)
+{
+    if (history->call != NULL)
+        hf_call_cancel(history->call);
+    history->call = NULL;
+    hf_timer_stop(&history->etcd->timers, &history->again);
+    hf_buf_clear(&history->key);
+    history->cluster_id = 0;
+    history->revision = 0;
+    history->doubts = 0;
+}
+
+bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_header *header)
+{
+    if (header->cluster_id == 0)
+        return true;
+    if (history->cluster_id == 0)
+        history->cluster_id = header->cluster_id;
+    if (history->cluster_id != header->cluster_id)
+        return false;
+    if (header->revision > history->revision)
+        history->revision = header->revision;
+    return true;
+}
+
+void hf_history_on_put(struct hf_history *history, const struct hf_kv *kv)
+{
+    if (kv->mod_rev < history->mod_rev && history->key.len > 0)
+        return;
+    hf_buf_clear(&history->key);
+    hf_buf_append(&history->key, kv->key.data, kv->key.len);
+    if (history->key.err != HF_OK) { /* without a witness the revision alone must do */
+        hf_buf_clear(&history->key);
+        return;
+    }
+    history->create_rev = kv->create_rev;
+    history->mod_rev = kv->mod_rev;
+    history->version = kv->version;
+}
+
+void hf_history_check(struct hf_history *history)
+{
+    if (!hf_history_is_checking(history))
+        ask(history);
+}

@@ -1,0 +1,55 @@
+/* history.h - does etcd still have the history that we saw?
+ *
+ * An etcd restored from a backup keeps its cluster id, its members and often its term, but its
+ * revision goes back, and revisions that we know are given out again for other changes. A watch
+ * that is resumed there is accepted and stays silent. So the newest change that we saw is kept
+ * as a witness, and etcd is asked, by linearizable reads, what it has at that revision.
+ * Internal to lib/etcd. */
+#ifndef HF_ETCD_HISTORY_H
+#define HF_ETCD_HISTORY_H
+
+#include "etcd/kv.h"
+#include "etcd/timer.h"
+
+/* HF_OK: it is the same. HF_EHISTORY: it is not. Anything else: could not be asked. */
+typedef void (*hf_history_fn)(int err, const char *message, void *arg);
+
+struct hf_history {
+    struct hf_etcd *etcd;
+    hf_history_fn fn;
+    void *arg;
+    uint64_t cluster_id; /* 0: not known yet */
+    hf_rev revision;     /* newest that etcd has told us of */
+    /* The witness; key empty when there is none. */
+    struct hf_buf key;
+    hf_rev create_rev;
+    hf_rev mod_rev;
+    int64_t version;
+
+    struct hf_call *call;
+    struct hf_timer again;
+    unsigned doubts; /* answers in a row that looked like an older history */
+};
+
+void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, hf_history_fn fn,
+                     void *arg);
+void hf_history_done(struct hf_history *history);
+
+/* Everything seen belongs to another history: begin anew. */
+void hf_history_forget(struct hf_history *history);
+
+/* Reports a header. False when it is of another cluster. */
+bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_header *header);
+
+/* Reports a put that etcd told us of. */
+void hf_history_on_put(struct hf_history *history, const struct hf_kv *kv);
+
+/* Asks; `fn` comes once, later. A no-op while an earlier question is open. */
+void hf_history_check(struct hf_history *history);
+
+static inline bool hf_history_is_checking(const struct hf_history *history)
+{
+    return history->call != NULL || hf_timer_is_armed(&history->again);
+}
+
+#endif

@@ -1,0 +1,241 @@
+#include "etcd/kv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "etcd/call.h"
+#include "etcd/decode.h"
+#include "etcd/internal.h"
+#include "etcd/range.h"
+
+enum { PAGE_ATTEMPT_MS = 10000 };
+
+bool hf_kvs_from(struct hf_arena *arena, const Etcdserverpb__RangeResponse *answer,
+                 const struct hf_kv **ret_kvs)
+{
+    struct hf_kv *kvs = hf_arena_alloc(arena, answer->n_kvs * sizeof *kvs + 1);
+
+    if (kvs == NULL)
+        return false;
+    for (size_t i = 0; i < answer->n_kvs; i++)
+        kvs[i] = hf_kv_from(answer->kvs[i]);
+    *ret_kvs = kvs;
+    return true;
+}
+
+/* The prefix with its last byte that is not 0xff raised by one and what follows cut off; a
+ * single NUL, which to etcd is "everything after", when there is none. */
+static uint8_t *prefix_end(struct hf_bytes prefix, size_t *ret_len)
+{
+    size_t len = prefix.len;
+    const uint8_t *bytes = prefix.data;
+    uint8_t *end;
+
+    while (len > 0 && bytes[len - 1] == 0xff)
+        len--;
+    end = hf_memdup(len > 0 ? prefix.data : "", len > 0 ? len : 1);
+    if (end == NULL)
+        return NULL;
+    if (len > 0)
+        end[len - 1]++;
+    *ret_len = len > 0 ? len : 1;
+    return end;
+}
+
+/* etcd knows no empty key: everything begins at a single NUL. */
+int hf_range_bounds_init(struct hf_range_bounds *bounds, const struct hf_key_range *range)
+{
+    *bounds = (struct hf_range_bounds){ 0 };
+    if (range->key.len == 0 && !range->prefix)
+        return HF_EINVAL;
+    bounds->key.data = hf_memdup(range->key.len > 0 ? range->key.data : "",
+                                 range->key.len > 0 ? range->key.len : 1);
+    bounds->key.len = range->key.len > 0 ? range->key.len : 1;
+    if (range->prefix)
+        bounds->end.data = prefix_end(range->key, &bounds->end.len);
+    if (bounds->key.data != NULL && (bounds->end.data != NULL || !range->prefix))
+        return HF_OK;
+    hf_range_bounds_done(bounds);
+    return HF_ENOMEM;
+}
+
+void hf_range_bounds_done(struct hf_range_bounds *bounds)
+{
+    free(bounds->key.data);
+    free(bounds->end.data);
+    *bounds = (struct hf_range_bounds){ 0 };
+}
+
+static void decode_range(struct hf_etcd *etcd, struct hf_outcome *outcome)
+{
+    struct hf_range_result result = { .result = outcome->result };
+    Etcdserverpb__RangeResponse *answer = NULL;
+
+    if (result.result.err == HF_OK)
+        answer = hf_call_unpack(etcd, &etcdserverpb__range_response__descriptor, outcome->body,
+                                &result.result);
+    if (answer != NULL) {
+        result.result.header = hf_header_from(answer->header);
+        result.count = answer->n_kvs;
+        result.total = answer->count;
+        result.more = answer->more != 0;
+        if (!hf_kvs_from(&etcd->arena, answer, &result.kvs)) {
+            result.count = 0;
+            result.result.err = HF_ENOMEM;
+            result.result.message = hf_err_text(HF_ENOMEM);
+        }
+    }
+    ((hf_range_fn)outcome->fn)(&result, outcome->arg);
+}
+
+int hf_range_start(struct hf_etcd *etcd, const struct hf_range_bounds *bounds,
+                   const struct hf_range_request *request, enum hf_lane_id lane, hf_range_fn fn,
+                   void *arg, struct hf_call **ret_call)
+{
+    Etcdserverpb__RangeRequest message = ETCDSERVERPB__RANGE_REQUEST__INIT;
+
+    message.key = bounds->key;
+    message.range_end = bounds->end;
+    message.limit = request->limit;
+    message.revision = request->revision;
+    message.keys_only = request->keys_only;
+    message.count_only = request->count_only;
+    return hf_call_start(etcd,
+                         &(struct hf_call_spec){
+                             .method = "/etcdserverpb.KV/Range",
+                             .request = &message.base,
+                             .lane = lane,
+                             .repeatable = true,
+                             .timeout = request->timeout,
+                             .attempt_timeout = lane == HF_LANE_BULK ? PAGE_ATTEMPT_MS : 0,
+                             .decode = decode_range,
+                             .fn = (hf_any_fn)fn,
+                             .arg = arg,
+                         },
+                         ret_call);
+}
+
+int hf_etcd_range(struct hf_etcd *etcd, const struct hf_range_request *request, hf_range_fn fn,
+                  void *arg, struct hf_call **ret_call)
+{
+    struct hf_range_bounds bounds;
+    int err = hf_range_bounds_init(&bounds, &request->range);
+
+    if (err != HF_OK)
+        return err;
+    err = hf_range_start(etcd, &bounds, request, HF_LANE_UNARY, fn, arg, ret_call);
+    hf_range_bounds_done(&bounds);
+    return err;
+}
+
+static void decode_write(struct hf_outcome *outcome, const Etcdserverpb__ResponseHeader *header,
+                         int64_t deleted)
+{
+    struct hf_write_result result = { .result = outcome->result, .deleted = deleted };
+
+    result.result.header = hf_header_from(header);
+    ((hf_write_fn)outcome->fn)(&result, outcome->arg);
+}
+
+static void decode_put(struct hf_etcd *etcd, struct hf_outcome *outcome)
+{
+    Etcdserverpb__PutResponse *answer = NULL;
+
+    if (outcome->result.err == HF_OK)
+        answer = hf_call_unpack(etcd, &etcdserverpb__put_response__descriptor, outcome->body,
+                                &outcome->result);
+    decode_write(outcome, answer != NULL ? answer->header : NULL, 0);
+}
+
+static void decode_delete(struct hf_etcd *etcd, struct hf_outcome *outcome)
+{
+    Etcdserverpb__DeleteRangeResponse *answer = NULL;
+
+    if (outcome->result.err == HF_OK)
+        answer = hf_call_unpack(etcd, &etcdserverpb__delete_range_response__descriptor,
+                                outcome->body, &outcome->result);
+    decode_write(outcome, answer != NULL ? answer->header : NULL,
+                 answer != NULL ? answer->deleted : 0);
+}
+
+int hf_etcd_put(struct hf_etcd *etcd, struct hf_bytes key, struct hf_bytes value, int64_t lease,
+                hf_write_fn fn, void *arg, struct hf_call **ret_call)
+{
+    Etcdserverpb__PutRequest message = ETCDSERVERPB__PUT_REQUEST__INIT;
+
+    if (key.len == 0)
+        return HF_EINVAL;
+    message.key = hf_bytes_to(key);
+    message.value = hf_bytes_to(value);
+    message.lease = lease;
+    return hf_call_start(etcd,
+                         &(struct hf_call_spec){ .method = "/etcdserverpb.KV/Put",
+                                                 .request = &message.base,
+                                                 .lane = HF_LANE_UNARY,
+                                                 .decode = decode_put,
+                                                 .fn = (hf_any_fn)fn,
+                                                 .arg = arg },
+                         ret_call);
+}
+
+int hf_etcd_delete(struct hf_etcd *etcd, struct hf_key_range range, hf_write_fn fn, void *arg,
+                   struct hf_call **ret_call)
+{
+    Etcdserverpb__DeleteRangeRequest message = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+    struct hf_range_bounds bounds;
+    int err = hf_range_bounds_init(&bounds, &range);
+
+    if (err != HF_OK)
+        return err;
+    message.key = bounds.key;
+    message.range_end = bounds.end;
+    err = hf_call_start(etcd,
+                        &(struct hf_call_spec){ .method = "/etcdserverpb.KV/DeleteRange",
+                                                .request = &message.base,
+                                                .lane = HF_LANE_UNARY,
+                                                .decode = decode_delete,
+                                                .fn = (hf_any_fn)fn,
+                                                .arg = arg },
+                        ret_call);
+    hf_range_bounds_done(&bounds);
+    return err;
+}
+
+static void decode_status(struct hf_etcd *etcd, struct hf_outcome *outcome)
+{
+    struct hf_status_result result = { .result = outcome->result, .version = "" };
+    Etcdserverpb__StatusResponse *answer = NULL;
+
+    if (result.result.err == HF_OK)
+        answer = hf_call_unpack(etcd, &etcdserverpb__status_response__descriptor, outcome->body,
+                                &result.result);
+    if (answer != NULL) {
+        result.result.header = hf_header_from(answer->header);
+        result.version = answer->version;
+        result.db_bytes = answer->dbsize;
+        result.db_used_bytes = answer->dbsizeinuse;
+        result.leader = answer->leader;
+        result.raft_index = answer->raftindex;
+        result.raft_applied_index = answer->raftappliedindex;
+        result.alarms = (const char *const *)answer->errors;
+        result.alarm_count = answer->n_errors;
+        result.is_learner = answer->islearner != 0;
+    }
+    ((hf_status_fn)outcome->fn)(&result, outcome->arg);
+}
+
+int hf_etcd_status(struct hf_etcd *etcd, hf_status_fn fn, void *arg, struct hf_call **ret_call)
+{
+    Etcdserverpb__StatusRequest message = ETCDSERVERPB__STATUS_REQUEST__INIT;
+
+    return hf_call_start(etcd,
+                         &(struct hf_call_spec){ .method = "/etcdserverpb.Maintenance/Status",
+                                                 .request = &message.base,
+                                                 .lane = HF_LANE_UNARY,
+                                                 .repeatable = true,
+                                                 .decode = decode_status,
+                                                 .fn = (hf_any_fn)fn,
+                                                 .arg = arg },
+                         ret_call);
+}

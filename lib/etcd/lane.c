@@ -1,0 +1,108 @@
+#include "etcd/lane.h"
+
+#include <stdio.h>
+
+#include <grpc/grpc_security.h>
+
+#include "etcd/internal.h"
+
+/* Where a client has one connection for everything, all purposes but the lists are one lane. */
+static struct hf_lane *lane_of(struct hf_etcd *etcd, enum hf_lane_id id)
+{
+    if (!etcd->separate_channels && id != HF_LANE_BULK)
+        id = HF_LANE_UNARY;
+    return &etcd->lanes[id];
+}
+
+static grpc_arg int_arg(const char *key, int value)
+{
+    return (grpc_arg){ .type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value };
+}
+
+static grpc_arg text_arg(const char *key, char *value)
+{
+    return (grpc_arg){ .type = GRPC_ARG_STRING, .key = (char *)key, .value.string = value };
+}
+
+/* Addresses are given as such, so that the resolver does not look at them; names go to DNS. */
+static void format_target(const struct hf_endpoint *endpoint, char *out, size_t size)
+{
+    char address[HF_HOST_MAX + 16];
+
+    (void)hf_format_endpoint(endpoint, address, sizeof address);
+    (void)snprintf(out, size, "%s%s",
+                   endpoint->ipv6   ? "ipv6:"
+                   : endpoint->ipv4 ? "ipv4:"
+                                    : "dns:///",
+                   address);
+}
+
+/* The connect timeout is min_reconnect_backoff. The pings are the second line of defence, slow
+ * enough for etcd's policy (a server that sees them oftener than every 5 s hangs up). A local
+ * subchannel pool makes every channel a connection of its own. */
+static grpc_channel *make_channel(struct hf_etcd *etcd, const struct hf_endpoint *endpoint)
+{
+    char target[HF_HOST_MAX + 32];
+    grpc_arg args[] = {
+        int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200),
+        int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000),
+        int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000),
+        int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, 10000),
+        int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 3000),
+        int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0),
+        int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),
+        int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
+        int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1),
+        int_arg(GRPC_ARG_ENABLE_RETRIES, 0),
+        int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
+        text_arg(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, etcd->server_name),
+    };
+    grpc_channel_args all = { .num_args = sizeof args / sizeof args[0], .args = args };
+    grpc_channel_credentials *credentials;
+    grpc_channel *channel;
+    sigset_t old;
+
+    if (etcd->server_name == NULL)
+        all.num_args--;
+    format_target(endpoint, target, sizeof target);
+    hf_signals_block(&old);
+    credentials =
+        etcd->tls_on ? hf_tls_credentials(&etcd->tls) : grpc_insecure_credentials_create();
+    channel = grpc_channel_create(target, credentials, &all);
+    grpc_channel_credentials_release(credentials);
+    hf_signals_restore(&old);
+    return channel;
+}
+
+grpc_channel *hf_lane_get(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t *ret_generation)
+{
+    struct hf_lane *lane = lane_of(etcd, id);
+
+    if (lane->channel == NULL) {
+        lane->channel = make_channel(etcd, &etcd->endpoints[lane->endpoint]);
+        lane->generation++;
+    }
+    *ret_generation = lane->generation;
+    return lane->channel;
+}
+
+void hf_lane_give_up(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t generation)
+{
+    struct hf_lane *lane = lane_of(etcd, id);
+
+    if (lane->channel == NULL || lane->generation != generation)
+        return;
+    hf_lane_drop(etcd, id);
+    lane->endpoint = (lane->endpoint + 1) % etcd->endpoint_count;
+    etcd->stats.rotations++;
+}
+
+void hf_lane_drop(struct hf_etcd *etcd, enum hf_lane_id id)
+{
+    struct hf_lane *lane = lane_of(etcd, id);
+
+    if (lane->channel == NULL)
+        return;
+    grpc_channel_destroy(lane->channel);
+    lane->channel = NULL;
+}

@@ -1,0 +1,110 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "etcd/internal.h"
+#include "etcd/kv.h"
+#include "etcd/range.h"
+
+/* Large pages, because etcd 3.4 counts the whole rest of the range for every one of them. */
+enum { PAGE_KEYS = 10000, PAGE_MS = 30000 };
+
+struct hf_list {
+    struct hf_etcd *etcd;
+    struct hf_range_request request; /* its revision is that of the first page */
+    struct hf_range_bounds bounds;   /* of what is still to come */
+    hf_range_fn fn;
+    void *arg;
+    struct hf_call *call;
+};
+
+static void free_list(struct hf_list *list)
+{
+    struct hf_etcd *etcd = list->etcd;
+
+    hf_range_bounds_done(&list->bounds);
+    free(list);
+    if (--etcd->lists == 0)
+        hf_lane_drop(etcd, HF_LANE_BULK);
+}
+
+static void on_page(const struct hf_range_result *page, void *arg);
+
+static int ask(struct hf_list *list)
+{
+    return hf_range_start(list->etcd, &list->bounds, &list->request, HF_LANE_BULK, on_page,
+                          list, &list->call);
+}
+
+/* The next page begins right after the last key of this one. */
+static int ask_after(struct hf_list *list, struct hf_bytes last)
+{
+    uint8_t *key = hf_memdup(last.data, last.len); /* with a NUL past its end: the successor */
+
+    if (key == NULL)
+        return HF_ENOMEM;
+    free(list->bounds.key.data);
+    list->bounds.key = (ProtobufCBinaryData){ .data = key, .len = last.len + 1 };
+    return ask(list);
+}
+
+static void on_page(const struct hf_range_result *page, void *arg)
+{
+    struct hf_list *list = arg;
+    struct hf_range_result told = *page;
+    hf_range_fn fn = list->fn;
+    void *fn_arg = list->arg;
+
+    if (told.result.err == HF_OK && list->request.revision == 0)
+        list->request.revision = told.result.header.revision;
+    told.result.header.revision = list->request.revision;
+    told.more = told.result.err == HF_OK && told.more && told.count > 0;
+
+    /* The next page is asked for before this one is looked at: the two overlap. After `fn` the
+     * list may be gone. */
+    if (told.more) {
+        int err = ask_after(list, told.kvs[told.count - 1].key);
+
+        if (err != HF_OK)
+            told = (struct hf_range_result){ .result = { .err = err,
+                                                         .message = hf_err_text(err) } };
+    }
+    if (!told.more)
+        free_list(list);
+    fn(&told, fn_arg);
+}
+
+int hf_etcd_list(struct hf_etcd *etcd, const struct hf_range_request *request, hf_range_fn fn,
+                 void *arg, struct hf_list **ret_list)
+{
+    struct hf_list *list = hf_calloc(1, sizeof *list);
+    int err;
+
+    if (list == NULL)
+        return HF_ENOMEM;
+    *list = (struct hf_list){ .etcd = etcd, .request = *request, .fn = fn, .arg = arg };
+    if (list->request.limit == 0)
+        list->request.limit = PAGE_KEYS;
+    if (list->request.timeout == 0)
+        list->request.timeout = PAGE_MS;
+    err = hf_range_bounds_init(&list->bounds, &request->range);
+    if (err != HF_OK) {
+        free(list);
+        return err;
+    }
+    etcd->lists++;
+    err = ask(list);
+    if (err != HF_OK) {
+        free_list(list);
+        return err;
+    }
+    if (ret_list != NULL)
+        *ret_list = list;
+    return HF_OK;
+}
+
+void hf_list_cancel(struct hf_list *list)
+{
+    hf_call_cancel(list->call);
+    free_list(list);
+}

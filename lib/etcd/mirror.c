@@ -1,0 +1,653 @@
+#include "etcd/mirror.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "etcd/decode.h"
+#include "etcd/history.h"
+#include "etcd/internal.h"
+#include "etcd/table.h"
+#include "etcd/watch.h"
+
+enum {
+    MOST_RANGES = 32,
+    PROBE_EVERY_MS = 5000,
+    PROBE_TIMEOUT_MS = 3000,
+    HISTORY_EVERY_MS = 10000,
+    RESYNC_EVERY_MS = 300000,
+    PENDING_BYTES = 256 * 1024 * 1024,
+    RETRY_BASE_MS = 100,
+    RETRY_CAP_MS = 2000,
+    LONG_OUTAGE_MS = 30000, /* after that, a list finds what a faulty resume would lose */
+};
+
+struct range {
+    struct hf_range_bounds bounds;
+    struct hf_key_range asked; /* points into bounds */
+    hf_rev next_rev;           /* every change before it is in the copy */
+    hf_rev batch_rev;          /* newest of the batch that is being told */
+};
+
+struct hf_mirror {
+    struct hf_etcd *etcd;
+    struct hf_mirror_config cfg; /* without its ranges */
+    struct range *ranges;
+    size_t range_count;
+
+    struct hf_table table;
+    struct hf_history history;
+    struct hf_watch *watch; /* NULL: none */
+    hf_ms lost_at;          /* since when; valid without a watch */
+    hf_ms heard_at;         /* of the last watch */
+    unsigned failures;      /* in a row */
+    bool synced;
+
+    struct hf_list *list; /* NULL: none under way */
+    bool listing;
+    size_t list_range;
+    hf_rev list_rev;
+    uint32_t list_number : 31;
+
+    struct hf_timer retry;   /* list or watch again */
+    struct hf_timer inspect; /* look for a restored etcd */
+    struct hf_timer resync;
+    unsigned depth; /* callbacks that are running */
+    bool closed;
+    struct hf_mirror_stats stats;
+};
+
+static void begin_list(struct hf_mirror *mirror);
+static void go_on(struct hf_mirror *mirror);
+
+/* The copy and its events. */
+
+static void tell(struct hf_mirror *mirror, const struct hf_mirror_event *event)
+{
+    if (!mirror->closed)
+        mirror->cfg.on_event(event, mirror->cfg.arg);
+}
+
+/* Returns false when there is no memory for it. */
+static bool merge_put(struct hf_mirror *mirror, const struct hf_kv *kv, bool from_list)
+{
+    struct hf_entry *entry = hf_table_get(&mirror->table, kv->key);
+
+    if (entry != NULL && entry->mod_rev >= kv->mod_rev) {
+        if (from_list)
+            entry->seen = mirror->list_number;
+        else
+            mirror->stats.stale++;
+        return true;
+    }
+    entry = hf_table_put(&mirror->table, kv, mirror->cfg.keep_values);
+    if (entry == NULL)
+        return false;
+    entry->seen = mirror->list_number;
+    hf_history_on_put(&mirror->history, kv);
+    if (from_list)
+        mirror->stats.missed += mirror->synced;
+    else
+        mirror->stats.events++;
+    tell(mirror, &(struct hf_mirror_event){ .kind = HF_MIRROR_PUT,
+                                            .synthesised = from_list,
+                                            .revision = kv->mod_rev,
+                                            .kv = *kv });
+    return true;
+}
+
+static void tell_delete(struct hf_mirror *mirror, struct hf_bytes key, hf_rev rev,
+                        bool from_list)
+{
+    tell(mirror, &(struct hf_mirror_event){ .kind = HF_MIRROR_DELETE,
+                                            .synthesised = from_list,
+                                            .revision = rev,
+                                            .kv = { .key = key, .mod_rev = rev } });
+}
+
+/* While a list is under way a deleted key stays as a dead entry, so that an older page which
+ * still has it cannot bring it back. */
+static void merge_delete(struct hf_mirror *mirror, struct hf_bytes key, hf_rev rev)
+{
+    struct hf_entry *entry = hf_table_get(&mirror->table, key);
+
+    if (entry == NULL || entry->dead || entry->mod_rev >= rev) {
+        mirror->stats.stale++;
+        return;
+    }
+    mirror->stats.events++;
+    if (mirror->listing) {
+        entry->dead = 1;
+        entry->mod_rev = rev;
+    } else {
+        hf_table_remove(&mirror->table, entry);
+    }
+    tell_delete(mirror, key, rev, false);
+}
+
+/* The list is complete: what it did not contain is gone, unless it came after the list. */
+static void sweep(struct hf_mirror *mirror)
+{
+    struct hf_entry *entry;
+    size_t cursor = 0;
+
+    while (!mirror->closed && (entry = hf_table_next(&mirror->table, &cursor)) != NULL) {
+        bool gone = !entry->dead && entry->seen != mirror->list_number &&
+                    entry->mod_rev <= mirror->list_rev;
+        HF_CLEANUP_BUF struct hf_buf key = { 0 };
+
+        if (!gone && !entry->dead) {
+            cursor++;
+            continue;
+        }
+        if (gone)
+            hf_buf_append(&key, entry->bytes, entry->key_len);
+        hf_table_remove(&mirror->table, entry);
+        if (!gone)
+            continue;
+        mirror->stats.missed += mirror->synced;
+        tell_delete(mirror, (struct hf_bytes){ .data = key.data, .len = key.len },
+                    mirror->list_rev, true);
+    }
+}
+
+/* Trouble. */
+
+static void leave(struct hf_mirror *mirror)
+{
+    if (--mirror->depth > 0 || !mirror->closed)
+        return;
+    hf_table_done(&mirror->table);
+    for (size_t i = 0; i < mirror->range_count; i++)
+        hf_range_bounds_done(&mirror->ranges[i].bounds);
+    free(mirror->ranges);
+    free(mirror);
+}
+
+static void drop_watch(struct hf_mirror *mirror)
+{
+    if (mirror->watch != NULL) {
+        mirror->heard_at = hf_watch_get_heard_at(mirror->watch);
+        hf_watch_close(mirror->watch);
+        mirror->watch = NULL;
+        mirror->lost_at = hf_etcd_now(mirror->etcd);
+    }
+}
+
+static void retry_later(struct hf_mirror *mirror, int err, const char *message)
+{
+    hf_ms pause = 0;
+
+    if (mirror->closed)
+        return;
+    if (mirror->failures > 0)
+        pause =
+            hf_etcd_backoff(mirror->etcd, RETRY_BASE_MS, RETRY_CAP_MS, mirror->failures - 1);
+    mirror->failures++;
+    if (mirror->cfg.on_trouble != NULL)
+        mirror->cfg.on_trouble(err, message, pause, mirror->cfg.arg);
+    /* Without memory for a timer the resync, which is armed, comes to the rescue. */
+    if (!mirror->closed)
+        (void)!hf_timer_start(&mirror->etcd->timers, &mirror->retry,
+                              hf_etcd_now(mirror->etcd) + pause);
+}
+
+/* The copy cannot be trusted any more, but is better than nothing: list again, and tell what is
+ * different. */
+static void lose_sync(struct hf_mirror *mirror, int err, const char *message)
+{
+    drop_watch(mirror);
+    if (mirror->list != NULL)
+        hf_list_cancel(mirror->list);
+    mirror->list = NULL;
+    mirror->listing = false;
+    mirror->synced = false;
+    retry_later(mirror, err, message);
+}
+
+/* Another history: nothing that was seen holds. */
+static void reset(struct hf_mirror *mirror)
+{
+    hf_timer_stop(&mirror->etcd->timers, &mirror->retry);
+    drop_watch(mirror);
+    if (mirror->list != NULL)
+        hf_list_cancel(mirror->list);
+    mirror->list = NULL;
+    mirror->listing = false;
+    mirror->synced = false;
+    hf_table_done(&mirror->table);
+    hf_history_forget(&mirror->history);
+    for (size_t i = 0; i < mirror->range_count; i++)
+        mirror->ranges[i].next_rev = 0;
+    mirror->stats.resets++;
+    tell(mirror, &(struct hf_mirror_event){ .kind = HF_MIRROR_RESET });
+    if (!mirror->closed)
+        begin_list(mirror);
+}
+
+/* The watch. */
+
+static void on_live(void *arg)
+{
+    struct hf_mirror *mirror = arg;
+
+    mirror->failures = 0;
+}
+
+static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, bool last,
+                      void *arg)
+{
+    struct hf_mirror *mirror = arg;
+    struct range *range = &mirror->ranges[index];
+    struct hf_etcd_header header = hf_header_from(message->header);
+
+    mirror->depth++;
+    (void)hf_history_on_header(&mirror->history, &header);
+    for (size_t i = 0; i < message->n_events && !mirror->closed; i++) {
+        const Etcdserverpb__Event *event = message->events[i];
+        struct hf_kv kv = event->kv != NULL ? hf_kv_from(event->kv) : (struct hf_kv){ 0 };
+
+        if (kv.mod_rev < range->next_rev) {
+            mirror->stats.stale++;
+            continue;
+        }
+        if (kv.mod_rev > range->batch_rev)
+            range->batch_rev = kv.mod_rev;
+        if (event->type == ETCDSERVERPB__EVENT__EVENT_TYPE__DELETE) {
+            merge_delete(mirror, kv.key, kv.mod_rev);
+        } else if (!merge_put(mirror, &kv, false)) {
+            lose_sync(mirror, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+            break;
+        }
+    }
+    /* Only a complete batch moves the place to resume from: an incomplete one comes again. */
+    if (last && range->batch_rev >= range->next_rev)
+        range->next_rev = range->batch_rev + 1;
+    leave(mirror);
+}
+
+static void on_watch_end(int err, const char *message, void *arg)
+{
+    struct hf_mirror *mirror = arg;
+
+    mirror->watch = NULL;
+    mirror->lost_at = hf_etcd_now(mirror->etcd);
+    mirror->depth++;
+    if (err == HF_ECOMPACT) {
+        mirror->synced = false;
+        if (!mirror->listing)
+            begin_list(mirror);
+    } else if (!mirror->listing) { /* a list under way opens the next watch when it is done */
+        retry_later(mirror, err, message);
+    }
+    leave(mirror);
+}
+
+static const struct hf_watch_handler WATCH = { .on_live = on_live,
+                                               .on_events = on_events,
+                                               .on_end = on_watch_end };
+
+static void open_watch(struct hf_mirror *mirror)
+{
+    struct hf_watch_range ranges[MOST_RANGES];
+    int err;
+
+    for (size_t i = 0; i < mirror->range_count; i++) {
+        ranges[i] = (struct hf_watch_range){ .bounds = &mirror->ranges[i].bounds,
+                                             .start_rev = mirror->ranges[i].next_rev };
+        mirror->ranges[i].batch_rev = 0;
+    }
+    err = hf_watch_open(mirror->etcd,
+                        &(struct hf_watch_config){ .ranges = ranges,
+                                                   .range_count = mirror->range_count,
+                                                   .probe_every = mirror->cfg.probe_every,
+                                                   .probe_timeout = mirror->cfg.probe_timeout,
+                                                   .pending_bytes = mirror->cfg.pending_bytes,
+                                                   .handler = &WATCH,
+                                                   .arg = mirror },
+                        &mirror->watch);
+    if (err != HF_OK) {
+        mirror->watch = NULL;
+        retry_later(mirror, err, hf_err_text(err));
+        return;
+    }
+    mirror->stats.opens++;
+}
+
+/* The list. */
+
+static void list_range(struct hf_mirror *mirror);
+
+static void end_list(struct hf_mirror *mirror)
+{
+    sweep(mirror);
+    if (mirror->closed)
+        return;
+    mirror->listing = false;
+    mirror->stats.lists++;
+    for (size_t i = 0; i < mirror->range_count; i++) {
+        if (mirror->ranges[i].next_rev <= mirror->list_rev)
+            mirror->ranges[i].next_rev = mirror->list_rev + 1;
+    }
+    if (!mirror->synced) {
+        mirror->synced = true;
+        tell(mirror, &(struct hf_mirror_event){ .kind = HF_MIRROR_SYNCED,
+                                                .revision = mirror->list_rev });
+    }
+    if (!mirror->closed && mirror->watch == NULL)
+        open_watch(mirror);
+}
+
+static void on_page_failed(struct hf_mirror *mirror, const struct hf_etcd_result *result)
+{
+    mirror->listing = false;
+    if (result->err == HF_ECOMPACT) /* compacted while we were reading: a newer one, then */
+        retry_later(mirror, result->err, "the list was overtaken by a compaction");
+    else
+        retry_later(mirror, result->err, result->message);
+}
+
+/* The first page tells what revision the list is of; one older than what we have seen is either
+ * a stale read or a restored etcd. */
+static bool list_is_current(struct hf_mirror *mirror, const struct hf_etcd_header *header)
+{
+    if (mirror->list_rev != 0)
+        return true;
+    mirror->list_rev = header->revision;
+    return header->revision >= mirror->history.revision &&
+           hf_history_on_header(&mirror->history, header);
+}
+
+static void on_page(const struct hf_range_result *page, void *arg)
+{
+    struct hf_mirror *mirror = arg;
+
+    mirror->depth++;
+    if (!page->more)
+        mirror->list = NULL;
+    if (page->result.err != HF_OK) {
+        on_page_failed(mirror, &page->result);
+    } else if (!list_is_current(mirror, &page->result.header)) {
+        if (mirror->list != NULL)
+            hf_list_cancel(mirror->list);
+        mirror->list = NULL;
+        mirror->listing = false;
+        hf_history_check(&mirror->history);
+    } else {
+        for (size_t i = 0; i < page->count && !mirror->closed; i++) {
+            if (!merge_put(mirror, &page->kvs[i], true)) {
+                lose_sync(mirror, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+                break;
+            }
+        }
+        if (!mirror->closed && mirror->listing && !page->more) {
+            mirror->list_range++;
+            if (mirror->list_range < mirror->range_count)
+                list_range(mirror);
+            else
+                end_list(mirror);
+        }
+    }
+    leave(mirror);
+}
+
+static void list_range(struct hf_mirror *mirror)
+{
+    struct hf_range_request request = { .range = mirror->ranges[mirror->list_range].asked,
+                                        .revision = mirror->list_rev };
+    int err = hf_etcd_list(mirror->etcd, &request, on_page, mirror, &mirror->list);
+
+    if (err == HF_OK)
+        return;
+    mirror->list = NULL;
+    mirror->listing = false;
+    retry_later(mirror, err, hf_err_text(err));
+}
+
+static void begin_list(struct hf_mirror *mirror)
+{
+    assert(!mirror->listing);
+    mirror->listing = true;
+    mirror->list_range = 0;
+    mirror->list_rev = 0;
+    mirror->list_number++;
+    list_range(mirror);
+}
+
+/* History. */
+
+static void on_history(int err, const char *message, void *arg)
+{
+    struct hf_mirror *mirror = arg;
+
+    mirror->depth++;
+    if (err == HF_EHISTORY)
+        reset(mirror);
+    else if (mirror->watch == NULL && !mirror->listing && err != HF_OK)
+        retry_later(mirror, err, message);
+    else if (mirror->watch == NULL && !mirror->listing)
+        go_on(mirror);
+    leave(mirror);
+}
+
+/* The history is known to be ours: fill the copy, or resume where the watch stopped. */
+static void go_on(struct hf_mirror *mirror)
+{
+    hf_ms outage = hf_etcd_now(mirror->etcd) - mirror->lost_at;
+
+    if (!mirror->synced || outage > LONG_OUTAGE_MS)
+        begin_list(mirror);
+    else
+        open_watch(mirror);
+}
+
+/* Timers. */
+
+static void on_retry(struct hf_timer *timer)
+{
+    struct hf_mirror *mirror =
+        (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, retry));
+
+    if (mirror->listing)
+        return;
+    if (mirror->history.revision == 0)
+        begin_list(mirror);
+    else if (mirror->watch == NULL)
+        hf_history_check(&mirror->history);
+}
+
+static void on_inspect(struct hf_timer *timer)
+{
+    struct hf_mirror *mirror =
+        (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, inspect));
+
+    (void)!hf_timer_start(&mirror->etcd->timers, timer,
+                          hf_etcd_now(mirror->etcd) + mirror->cfg.history_every);
+    if (mirror->watch != NULL)
+        hf_history_check(&mirror->history);
+}
+
+static void arm_resync(struct hf_mirror *mirror)
+{
+    hf_ms fifth = mirror->cfg.resync_every / 5;
+    hf_ms jitter = (hf_ms)hf_etcd_random(mirror->etcd, (uint64_t)(2 * fifth + 1)) - fifth;
+
+    (void)!hf_timer_start(&mirror->etcd->timers, &mirror->resync,
+                          hf_etcd_now(mirror->etcd) + mirror->cfg.resync_every + jitter);
+}
+
+static void on_resync(struct hf_timer *timer)
+{
+    struct hf_mirror *mirror =
+        (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, resync));
+
+    arm_resync(mirror);
+    hf_mirror_resync(mirror);
+}
+
+void hf_mirror_resync(struct hf_mirror *mirror)
+{
+    if (!mirror->listing && !hf_history_is_checking(&mirror->history)) {
+        hf_timer_stop(&mirror->etcd->timers, &mirror->retry);
+        begin_list(mirror);
+    }
+}
+
+/* Life. */
+
+static bool contains(const struct hf_key_range *outer, const struct hf_key_range *inner)
+{
+    if (!outer->prefix)
+        return !inner->prefix && inner->key.len == outer->key.len &&
+               memcmp(inner->key.data, outer->key.data, outer->key.len) == 0;
+    return inner->key.len >= outer->key.len &&
+           memcmp(inner->key.data, outer->key.data, outer->key.len) == 0;
+}
+
+static int check_ranges(const struct hf_mirror_config *cfg, struct hf_error *err)
+{
+    if (cfg->range_count == 0 || cfg->range_count > MOST_RANGES)
+        return hf_error_set(err, HF_ELIMIT, "a mirror has 1 to %d ranges, not %zu", MOST_RANGES,
+                            cfg->range_count);
+    for (size_t i = 0; i < cfg->range_count; i++) {
+        for (size_t j = 0; j < cfg->range_count; j++) {
+            if (i != j && contains(&cfg->ranges[i], &cfg->ranges[j]))
+                return hf_error_set(err, HF_EINVAL,
+                                    "range %zu of the mirror contains range %zu", i, j);
+        }
+    }
+    return HF_OK;
+}
+
+static int copy_ranges(struct hf_mirror *mirror, const struct hf_mirror_config *cfg)
+{
+    mirror->ranges = hf_calloc(cfg->range_count, sizeof mirror->ranges[0]);
+    if (mirror->ranges == NULL)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < cfg->range_count; i++) {
+        struct range *range = &mirror->ranges[i];
+        int err = hf_range_bounds_init(&range->bounds, &cfg->ranges[i]);
+
+        if (err != HF_OK)
+            return err;
+        mirror->range_count++;
+        range->asked.prefix = cfg->ranges[i].prefix;
+        range->asked.key =
+            (struct hf_bytes){ .data = range->bounds.key.data, .len = cfg->ranges[i].key.len };
+    }
+    return HF_OK;
+}
+
+static hf_ms or_default(hf_ms value, hf_ms fallback)
+{
+    return value > 0 ? value : fallback;
+}
+
+static void configure(struct hf_mirror *mirror, const struct hf_mirror_config *cfg)
+{
+    struct hf_mirror_config *own = &mirror->cfg;
+
+    *own = *cfg;
+    own->ranges = NULL;
+    own->probe_every = or_default(cfg->probe_every, PROBE_EVERY_MS);
+    own->probe_timeout = or_default(cfg->probe_timeout, PROBE_TIMEOUT_MS);
+    own->history_every = or_default(cfg->history_every, HISTORY_EVERY_MS);
+    own->resync_every = or_default(cfg->resync_every, RESYNC_EVERY_MS);
+    if (own->pending_bytes == 0)
+        own->pending_bytes = PENDING_BYTES;
+    mirror->retry.fn = on_retry;
+    mirror->inspect.fn = on_inspect;
+    mirror->resync.fn = on_resync;
+    mirror->table.seed = hf_etcd_random(mirror->etcd, UINT64_MAX);
+}
+
+int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
+                  struct hf_mirror **ret_mirror, struct hf_error *err)
+{
+    struct hf_mirror *mirror;
+    hf_ms now = hf_etcd_now(etcd);
+    int code = check_ranges(cfg, err);
+
+    if (code != HF_OK)
+        return code;
+    mirror = hf_calloc(1, sizeof *mirror);
+    if (mirror == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    mirror->etcd = etcd;
+    etcd->attached++;
+    configure(mirror, cfg);
+    hf_history_init(&mirror->history, etcd, on_history, mirror);
+    code = copy_ranges(mirror, cfg);
+    if (code == HF_OK)
+        code = hf_timer_start(&etcd->timers, &mirror->retry, now);
+    if (code == HF_OK)
+        code = hf_timer_start(&etcd->timers, &mirror->inspect, now + mirror->cfg.history_every);
+    if (code != HF_OK) {
+        hf_mirror_close(mirror);
+        return hf_error_set(err, code, "%s", hf_err_text(code));
+    }
+    arm_resync(mirror);
+    *ret_mirror = mirror;
+    return HF_OK;
+}
+
+void hf_mirror_close(struct hf_mirror *mirror)
+{
+    struct hf_timers *timers;
+
+    if (mirror == NULL)
+        return;
+    timers = &mirror->etcd->timers;
+    hf_timer_stop(timers, &mirror->retry);
+    hf_timer_stop(timers, &mirror->inspect);
+    hf_timer_stop(timers, &mirror->resync);
+    hf_history_done(&mirror->history);
+    hf_watch_close(mirror->watch);
+    mirror->watch = NULL;
+    if (mirror->list != NULL)
+        hf_list_cancel(mirror->list);
+    mirror->list = NULL;
+    mirror->etcd->attached--;
+    mirror->closed = true;
+    mirror->depth++;
+    leave(mirror);
+}
+
+bool hf_mirror_get(const struct hf_mirror *mirror, struct hf_bytes key, struct hf_kv *ret_kv)
+{
+    const struct hf_entry *entry = hf_table_get(&mirror->table, key);
+
+    if (entry == NULL || entry->dead)
+        return false;
+    *ret_kv = hf_entry_kv(entry);
+    return true;
+}
+
+void hf_mirror_each(const struct hf_mirror *mirror,
+                    bool (*fn)(const struct hf_kv *kv, void *arg), void *arg)
+{
+    const struct hf_entry *entry;
+
+    for (size_t cursor = 0; (entry = hf_table_next(&mirror->table, &cursor)) != NULL;
+         cursor++) {
+        struct hf_kv kv = hf_entry_kv(entry);
+
+        if (!entry->dead && !fn(&kv, arg))
+            return;
+    }
+}
+
+struct hf_mirror_stats hf_mirror_get_stats(const struct hf_mirror *mirror)
+{
+    struct hf_mirror_stats stats = mirror->stats;
+
+    stats.keys = mirror->table.count;
+    stats.synced = mirror->synced;
+    stats.revision = mirror->history.revision;
+    stats.heard_at =
+        mirror->watch != NULL ? hf_watch_get_heard_at(mirror->watch) : mirror->heard_at;
+    return stats;
+}

@@ -1,0 +1,25 @@
+/* range.h - ranges as etcd wants them: a first key and an end. Internal to lib/etcd. */
+#ifndef HF_ETCD_RANGE_H
+#define HF_ETCD_RANGE_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "etcd/kv.h"
+#include "etcd/lane.h"
+
+/* Owns both; the end is empty for a single key. */
+struct hf_range_bounds {
+    ProtobufCBinaryData key;
+    ProtobufCBinaryData end;
+};
+
+int hf_range_bounds_init(struct hf_range_bounds *bounds,
+                         const struct hf_key_range *range) HF_MUST_CHECK;
+void hf_range_bounds_done(struct hf_range_bounds *bounds);
+
+/* hf_etcd_range with explicit bounds (request->range is not looked at) and lane. */
+int hf_range_start(struct hf_etcd *etcd, const struct hf_range_bounds *bounds,
+                   const struct hf_range_request *request, enum hf_lane_id lane, hf_range_fn fn,
+                   void *arg, struct hf_call **ret_call) HF_MUST_CHECK;
+
+#endif

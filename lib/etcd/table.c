@@ -1,0 +1,166 @@
+#include "etcd/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { FIRST_SLOTS = 64 };
+
+/* Eight bytes at a time, each mixed in by a multiplication: enough to spread keys, and seeded
+ * so that a writer of keys cannot aim. */
+static uint32_t hash_of(uint64_t seed, const void *data, size_t len)
+{
+    const uint64_t factor = 0x9e3779b97f4a7c15u;
+    const char *bytes = data;
+    uint64_t hash = seed ^ (len * factor);
+
+    while (len > 0) {
+        uint64_t word = 0;
+        size_t n = len < sizeof word ? len : sizeof word;
+
+        memcpy(&word, bytes, n);
+        hash = (hash ^ word) * factor;
+        hash ^= hash >> 32;
+        bytes += n;
+        len -= n;
+    }
+    return (uint32_t)hash;
+}
+
+static bool is_key(const struct hf_entry *entry, uint32_t hash, struct hf_bytes key)
+{
+    return entry->hash == hash && entry->key_len == key.len &&
+           memcmp(entry->bytes, key.data, key.len) == 0;
+}
+
+/* The slot of the key, or the free one where it belongs. */
+static size_t slot_of(const struct hf_table *table, uint32_t hash, struct hf_bytes key)
+{
+    size_t slot = hash & table->mask;
+
+    while (table->slots[slot] != NULL && !is_key(table->slots[slot], hash, key))
+        slot = (slot + 1) & table->mask;
+    return slot;
+}
+
+static bool grow(struct hf_table *table)
+{
+    size_t size = table->slots != NULL ? (table->mask + 1) * 2 : FIRST_SLOTS;
+    struct hf_entry **slots = hf_calloc(size, sizeof(struct hf_entry *));
+
+    if (slots == NULL)
+        return false;
+    for (size_t i = 0; table->slots != NULL && i <= table->mask; i++) {
+        struct hf_entry *entry = table->slots[i];
+        size_t slot;
+
+        if (entry == NULL)
+            continue;
+        slot = entry->hash & (size - 1);
+        while (slots[slot] != NULL)
+            slot = (slot + 1) & (size - 1);
+        slots[slot] = entry;
+    }
+    free(table->slots);
+    table->slots = slots;
+    table->mask = size - 1;
+    return true;
+}
+
+void hf_table_done(struct hf_table *table)
+{
+    for (size_t i = 0; table->slots != NULL && i <= table->mask; i++)
+        free(table->slots[i]);
+    free(table->slots);
+    *table = (struct hf_table){ .seed = table->seed };
+}
+
+struct hf_entry *hf_table_get(const struct hf_table *table, struct hf_bytes key)
+{
+    if (table->slots == NULL)
+        return NULL;
+    return table->slots[slot_of(table, hash_of(table->seed, key.data, key.len), key)];
+}
+
+struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bool keep_value)
+{
+    size_t value_len = keep_value ? kv->value.len : 0;
+    struct hf_entry *entry;
+    uint32_t hash;
+    size_t slot;
+
+    if (kv->key.len > UINT32_MAX || value_len > UINT32_MAX)
+        return NULL;
+    if ((table->slots == NULL || table->count >= table->mask / 4 * 3) && !grow(table))
+        return NULL;
+    hash = hash_of(table->seed, kv->key.data, kv->key.len);
+    slot = slot_of(table, hash, kv->key);
+    entry = table->slots[slot];
+    if (entry == NULL || entry->value_len != value_len) {
+        entry = malloc(sizeof *entry + kv->key.len + value_len);
+        if (entry == NULL)
+            return NULL;
+        memcpy(entry->bytes, kv->key.data, kv->key.len);
+        table->count += table->slots[slot] == NULL;
+        free(table->slots[slot]);
+        table->slots[slot] = entry;
+    }
+    entry->hash = hash;
+    entry->key_len = (uint32_t)kv->key.len;
+    entry->value_len = (uint32_t)value_len;
+    entry->seen = 0;
+    entry->dead = 0;
+    entry->create_rev = kv->create_rev;
+    entry->mod_rev = kv->mod_rev;
+    entry->version = kv->version;
+    entry->lease = kv->lease;
+    if (value_len > 0)
+        memcpy(entry->bytes + entry->key_len, kv->value.data, value_len);
+    return entry;
+}
+
+/* Entries behind the gap move up, so that no search stops short and no tombstone is needed. */
+void hf_table_remove(struct hf_table *table, struct hf_entry *entry)
+{
+    size_t gap = slot_of(table, entry->hash,
+                         (struct hf_bytes){ .data = entry->bytes, .len = entry->key_len });
+    size_t slot = gap;
+
+    free(entry);
+    table->count--;
+    for (;;) {
+        size_t home;
+
+        table->slots[gap] = NULL;
+        do {
+            slot = (slot + 1) & table->mask;
+            if (table->slots[slot] == NULL)
+                return;
+            home = table->slots[slot]->hash & table->mask;
+        } while (((slot - home) & table->mask) < ((slot - gap) & table->mask));
+        table->slots[gap] = table->slots[slot];
+        gap = slot;
+    }
+}
+
+struct hf_entry *hf_table_next(const struct hf_table *table, size_t *cursor)
+{
+    for (; table->slots != NULL && *cursor <= table->mask; (*cursor)++) {
+        if (table->slots[*cursor] != NULL)
+            return table->slots[*cursor];
+    }
+    return NULL;
+}
+
+struct hf_kv hf_entry_kv(const struct hf_entry *entry)
+{
+    return (struct hf_kv){
+        .key = { .data = entry->bytes, .len = entry->key_len },
+        .value = { .data = entry->bytes + entry->key_len, .len = entry->value_len },
+        .create_rev = entry->create_rev,
+        .mod_rev = entry->mod_rev,
+        .version = entry->version,
+        .lease = entry->lease,
+    };
+}

@@ -1,0 +1,53 @@
+/* table.h - the keys of a mirror: a hash table with one allocation per key.
+ *
+ * Internal to lib/etcd. */
+#ifndef HF_ETCD_TABLE_H
+#define HF_ETCD_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "etcd/kv.h"
+
+struct hf_entry {
+    uint32_t hash;
+    uint32_t key_len;
+    uint32_t value_len;
+    uint32_t seen : 31; /* the list that last contained it */
+    uint32_t dead : 1;  /* deleted while a list is under way that may still contain it */
+    hf_rev create_rev;
+    hf_rev mod_rev;
+    int64_t version;
+    int64_t lease;
+    char bytes[]; /* key, then value */
+};
+
+/* Zero-initialise; `seed` should be random, because others choose the keys. */
+struct hf_table {
+    struct hf_entry **slots;
+    size_t mask; /* number of slots - 1; 0 with slots NULL */
+    size_t count;
+    uint64_t seed;
+};
+
+void hf_table_done(struct hf_table *table);
+
+/* The entry of that key, or NULL. Borrowed until it is put again or removed. */
+struct hf_entry *hf_table_get(const struct hf_table *table, struct hf_bytes key);
+
+/* Inserts or replaces; the value is kept only when asked. NULL when there is no memory, and the
+ * table is unchanged. */
+struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bool keep_value);
+
+void hf_table_remove(struct hf_table *table, struct hf_entry *entry);
+
+/* The entry in slot *cursor or the first after it, with *cursor set to it; NULL at the end.
+ * Begin with 0, go on with *cursor + 1; after a removal look at the same slot again, because
+ * another entry may have moved into it. */
+struct hf_entry *hf_table_next(const struct hf_table *table, size_t *cursor);
+
+/* Borrowed. */
+struct hf_kv hf_entry_kv(const struct hf_entry *entry);
+
+#endif

@@ -1,0 +1,52 @@
+/* timer.h - many timers on one timerfd that counts CLOCK_BOOTTIME, as every duration here does.
+ *
+ * libuv's timers run on CLOCK_MONOTONIC, which stands still while the machine sleeps: a lease
+ * would be renewed too late by the length of the nap. Internal to lib/etcd. */
+#ifndef HF_ETCD_TIMER_H
+#define HF_ETCD_TIMER_H
+
+#include <stdbool.h>
+
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+struct hf_timer;
+typedef void (*hf_timer_fn)(struct hf_timer *timer);
+
+/* Lives inside its owner. Zero-initialise and set `fn`. */
+struct hf_timer {
+    hf_timer_fn fn;
+    hf_ms at;
+    size_t place; /* in the heap, from 1; 0 = not armed */
+};
+
+struct hf_timers {
+    struct hf_clock clock;
+    int fd;
+    uv_poll_t poll;
+    struct hf_timer **heap; /* [1 .. count], earliest first */
+    size_t count;
+    size_t cap;
+    hf_ms armed_at; /* what the timerfd is set to; 0 = nothing */
+};
+
+int hf_timers_init(struct hf_timers *timers, uv_loop_t *loop,
+                   struct hf_clock clock) HF_MUST_CHECK;
+
+/* Disarms all and calls `fn` when libuv has let go. timers->poll.data is the caller's. */
+void hf_timers_close(struct hf_timers *timers, uv_close_cb fn);
+
+/* (Re)arms; fires once, not before `at`. HF_ENOMEM leaves the timer as it was. */
+int hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at) HF_MUST_CHECK;
+
+/* A no-op when it is not armed. */
+void hf_timer_stop(struct hf_timers *timers, struct hf_timer *timer);
+
+static inline bool hf_timer_is_armed(const struct hf_timer *timer)
+{
+    return timer->place != 0;
+}
+
+#endif
