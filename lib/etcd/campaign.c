@@ -21,7 +21,7 @@ static void decode_campaign(struct hf_etcd *etcd, struct hf_outcome *outcome)
     if (txn.result.err == HF_OK && !txn.succeeded && txn.answer_count > 0 &&
         txn.answers[0].count > 0)
         set_holder(&result, &txn.answers[0].kvs[0], outcome->extra);
-    if (txn.result.err == HF_OK && txn.succeeded && outcome->extra != HF_LEASE_NONE)
+    if (txn.result.err == HF_OK && txn.succeeded && outcome->extra != HF_NO_LEASE)
         set_holder(&result,
                    &(struct hf_kv){ .create_rev = txn.result.header.revision,
                                     .mod_rev = txn.result.header.revision,
@@ -51,7 +51,7 @@ int hf_campaign_run(struct hf_etcd *etcd, struct hf_bytes key, struct hf_bytes v
 {
     struct hf_txn *txn;
 
-    if (lease == HF_LEASE_NONE)
+    if (lease == HF_NO_LEASE)
         return HF_EINVAL; /* leadership without a lease would never end */
     txn = hf_txn_new();
     if (txn == NULL)
@@ -87,5 +87,5 @@ int hf_campaign_resign(struct hf_etcd *etcd, struct hf_bytes key, int64_t lease,
     hf_txn_if_lease(txn, key, HF_TXN_EQUAL, lease);
     hf_txn_then_delete(txn, (struct hf_key_range){ .key = key });
     hf_txn_else_range(txn, (struct hf_key_range){ .key = key });
-    return commit(etcd, txn, HF_LEASE_NONE, fn, arg, ret_call);
+    return commit(etcd, txn, HF_NO_LEASE, fn, arg, ret_call);
 }

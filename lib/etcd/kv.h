@@ -68,7 +68,7 @@ struct hf_write_result {
 
 typedef void (*hf_write_fn)(const struct hf_write_result *result, void *arg);
 
-#define HF_LEASE_NONE 0
+#define HF_NO_LEASE 0
 
 /* A put replaces the lease of the key, too: an ephemeral key is put with its lease every time.
  * Unguarded writes are not sent again when their outcome is unknown; use a txn where it

@@ -27,7 +27,7 @@ void hf_txn_if_lease(struct hf_txn *txn, struct hf_bytes key, enum hf_txn_op op,
 void hf_txn_if_value(struct hf_txn *txn, struct hf_bytes key, enum hf_txn_op op,
                      struct hf_bytes value);
 
-/* What is done when all compares hold. The lease is said each time (HF_LEASE_NONE for none). */
+/* What is done when all compares hold. The lease is said each time (HF_NO_LEASE for none). */
 void hf_txn_then_put(struct hf_txn *txn, struct hf_bytes key, struct hf_bytes value,
                      int64_t lease);
 void hf_txn_then_delete(struct hf_txn *txn, struct hf_key_range range);
