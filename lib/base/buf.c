@@ -35,11 +35,11 @@ static char *make_room(struct hf_buf *buf, size_t len)
 
     if (buf->err != HF_OK)
         return NULL;
-    if (len > limit || buf->len > limit - len || limit == SIZE_MAX) {
+    if (__builtin_add_overflow(buf->len, len, &need) || need > limit || need == SIZE_MAX) {
         buf->err = HF_ELIMIT;
         return NULL;
     }
-    need = buf->len + len + 1;
+    need++;
     if (!hf_grow(&buf->data, &buf->cap, need > CAP_MIN ? need : CAP_MIN, 1)) {
         buf->err = HF_ENOMEM;
         return NULL;

@@ -5,9 +5,9 @@
  *
  * The sink is the one piece of global state in the project. Every function may be called from
  * any thread. Lines are written with one write(2) each, so that those of several threads or
- * processes do not mix; one that the descriptor does not take at once is lost, and the next says
- * `dropped=N`. Values are quoted and escaped, and what is no UTF-8 becomes U+FFFD, so that nobody
- * forges a line. lib/ logs at debug only. */
+ * processes do not mix. A line that the descriptor refuses (it is full and does not block) is
+ * lost, and the next one says `dropped=N`. Values are quoted and escaped, and what is no UTF-8
+ * becomes U+FFFD, so that no value forges a line. lib/ logs at debug only. */
 #ifndef HF_BASE_LOG_H
 #define HF_BASE_LOG_H
 
