@@ -26,10 +26,10 @@ file == 2 && /^<end of output>$/ { inside = 0 }
 file == 2 && inside {
     if (outcome[name] != "Passed")
         print "      | " $0
-    if (match($0, /Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+/)) {
-        split(substr($0, RSTART, RLENGTH), part, /[:,] */)
-        cases[name] += part[2]
-        bad[name] += part[4] + part[6]
+    if (/^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$/) {
+        split($0, part, /[:,] */)
+        cases[name] += part[3]
+        bad[name] += part[5] + part[7]
     }
 }
 
