@@ -407,7 +407,9 @@ enum hf_lease_verdict hf_lease_on_reply(struct hf_lease *l, const struct hf_leas
 
     now = advance(l, now);
     verdict = judge(l, r, now);
-    hf_lease_on_header(l, r->member, r->term, r->revision);
+    /* What is not about our lease may be from before a history reset: learn nothing from it. */
+    if (verdict != HF_LEASE_REFUSED)
+        hf_lease_on_header(l, r->member, r->term, r->revision);
 
     switch (verdict) {
     case HF_LEASE_COUNTED:
