@@ -95,6 +95,7 @@ bool hf_config_is_list(const struct hf_option *option)
 
 void hf_config_items_add(struct hf_config_items *items, const char *text, size_t len)
 {
+    items->bytes.limit = HF_CONFIG_VALUE_MAX;
     hf_buf_append(&items->bytes, text, len);
     hf_buf_putc(&items->bytes, '\0');
     items->count++;
@@ -142,6 +143,9 @@ int hf_config_set_items(struct hf_config_entry *entry, const struct hf_config_it
         return hf_config_fail(place, HF_ELIMIT, err, "may have %d items at most",
                               HF_CONFIG_LIST_MAX);
     rc = items_pack(items, &value);
+    if (rc == HF_ELIMIT)
+        return hf_config_fail(place, rc, err, "may have %zu bytes at most",
+                              HF_CONFIG_VALUE_MAX);
     if (rc < 0)
         return hf_config_fail(place, rc, err, "%s", hf_err_text(rc));
 
@@ -228,12 +232,15 @@ static void check_unique(const struct hf_config *cfg)
 static int set_preset(struct hf_config_entry *entry)
 {
     const struct hf_config_place place = { .source = HF_CONFIG_DEFAULT, .name = "default" };
+    const char *preset = entry->option->preset;
     int rc = HF_OK;
 
+    if (preset == NULL && entry->option->type == HF_OPTION_BOOL)
+        preset = "false"; /* the one type that is never "not set" */
     if (entry->field != NULL)
         hf_config_clear_value(entry->option, entry->field);
-    if (entry->option->preset != NULL)
-        rc = hf_config_set_text(entry, entry->option->preset, &place, NULL);
+    if (preset != NULL)
+        rc = hf_config_set_text(entry, preset, &place, NULL);
     assert(rc == HF_OK || rc == HF_ENOMEM); /* else the table has a default it would refuse */
     return rc;
 }

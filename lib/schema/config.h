@@ -35,7 +35,7 @@ struct hf_strings {
 /* What a text must look like, and the type of the member that it is stored in. */
 enum hf_option_type {
     HF_OPTION_STRING,    /* const char *: any text but an empty one; NULL when not set */
-    HF_OPTION_NAME,      /* const char *: fit for a part of a key: see schema/keys.h */
+    HF_OPTION_NAME,      /* const char *: what schema/name.h allows */
     HF_OPTION_BOOL,      /* bool: true or false */
     HF_OPTION_INT,       /* int64_t: min..max */
     HF_OPTION_DURATION,  /* hf_ms: min..max */
@@ -132,8 +132,9 @@ int hf_config_read_args(struct hf_config *cfg, int argc, char *const *argv,
 int hf_config_read_env(struct hf_config *cfg, char *const *env,
                        struct hf_error *err) HF_MUST_CHECK;
 
-#define HF_CONFIG_FILE_MAX ((size_t)1 << 20) /* bytes */
-#define HF_CONFIG_LIST_MAX 256               /* items of one list */
+#define HF_CONFIG_FILE_MAX  ((size_t)1 << 20)  /* bytes */
+#define HF_CONFIG_VALUE_MAX ((size_t)64 << 10) /* bytes of a value, all items of a list */
+#define HF_CONFIG_LIST_MAX  256                /* items of one list */
 
 /* Reads one file, at most once. Keys may be nested (`log: {level: info}`) or dotted
  * (`log.level: info`). Texts take the type that the table asks for, so that `no` is a word and

@@ -101,8 +101,6 @@ static void write_entry(struct hf_buf *out, const struct hf_config *cfg,
                   option->key != NULL ? option->key : option->flag);
     if (option->secret)
         hf_buf_puts(out, "(not shown)");
-    else if (entry->value.count == 0)
-        hf_buf_puts(out, "false");
     else
         write_value(out, entry);
     while (out->err == HF_OK && out->len - start < COMMENT_COLUMN)
@@ -120,7 +118,7 @@ void hf_config_write_dump(const struct hf_config *cfg, struct hf_buf *out)
 
         if (option->key == NULL && (entry->value.count == 0 || option->type == HF_OPTION_BOOL))
             continue; /* --help and its like are no settings */
-        if (entry->value.count == 0 && option->type != HF_OPTION_BOOL)
+        if (entry->value.count == 0)
             hf_buf_printf(out, "# %s is not set\n", option->key);
         else
             write_entry(out, cfg, entry);

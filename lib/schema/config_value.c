@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "schema/config_private.h"
+#include "schema/name.h"
 
 /* "; did you mean "info"?" when the text looks like one of the words, else "". */
 static const char *did_you_mean(const char *text, const char *const *words, char *out,
@@ -42,13 +43,18 @@ static int refuse(const struct hf_option *option, const char *text,
                           not_this(option, text, rest, sizeof rest));
 }
 
-/* The rule for whatever becomes a part of a key. */
-static bool is_name(const char *text)
+static int parse_name(const struct hf_option *option, const char *text, const char **out,
+                      const struct hf_config_place *place, struct hf_error *err)
 {
-    static const char head[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    static const char tail[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";
+    char rest[HF_CONFIG_QUOTE_MAX + 8];
+    size_t at;
+    const char *fault = hf_name_fault(text, strlen(text), &at);
 
-    return strspn(text, head) > 0 && text[strspn(text, tail)] == '\0' && strlen(text) <= 253;
+    if (fault != NULL)
+        return hf_config_fail(place, HF_EINVAL, err, "%s%s", fault,
+                              not_this(option, text, rest, sizeof rest));
+    *out = text;
+    return HF_OK;
 }
 
 static int parse_int(const struct hf_option *option, const char *text, int64_t *out,
@@ -151,6 +157,7 @@ int hf_config_parse_value(const struct hf_option *option, const struct hf_string
         return hf_config_fail(place, HF_EINVAL, err, "must not be empty");
 
     switch (option->type) {
+    case HF_OPTION_NAME: return parse_name(option, text, out, place, err);
     case HF_OPTION_INT: return parse_int(option, text, out, place, err);
     case HF_OPTION_DURATION: return parse_duration(option, text, out, place, err);
     case HF_OPTION_ENUM: return parse_enum(option, text, out, place, err);
@@ -158,11 +165,6 @@ int hf_config_parse_value(const struct hf_option *option, const struct hf_string
         if (hf_parse_bool(text, out) < 0)
             return refuse(option, text, place, err, "true or false");
         return HF_OK;
-    case HF_OPTION_NAME:
-        if (!is_name(text))
-            return refuse(option, text, place, err,
-                          "a name of lower-case letters, digits, '.', '_' and '-'");
-        break;
     case HF_OPTION_STRING:
     case HF_OPTION_STRINGS:
     case HF_OPTION_ENDPOINTS: break;

@@ -331,9 +331,9 @@ static const struct {
     { { "p", "--colour", "gren" },
       "--colour: must be red, green or blue, not \"gren\"; did you mean green?" },
     { { "p", "--colour", "mauve" }, "--colour: must be red, green or blue, not \"mauve\"" },
-    { { "p", "--name", "Main\n" },
-      "--name: must be a name of lower-case letters, digits, "
-      "'.', '_' and '-', not \"Main?\"" },
+    { { "p", "--name", "main\n" },
+      "--name: a name consists of a-z, 0-9, '.', '_' and '-', not \"main?\"" },
+    { { "p", "--name", "-a" }, "--name: a name begins with a-z or 0-9, not \"-a\"" },
     { { "p", "--labels", "a,,b" }, "--labels: item 2 is empty" },
     { { "p", "--peers", "a,b:x" }, "--peers: item 2: endpoint: the port must be 1..65535" },
 };
@@ -470,6 +470,14 @@ START_TEST(limits_are_enforced)
     hf_buf_puts(&wide, "a");
     ck_assert_int_eq(ARGS("--labels", wide.data), HF_ELIMIT);
     ck_assert_str_eq(err.text, "--labels: may have 256 items at most");
+    teardown();
+    setup();
+
+    hf_buf_clear(&wide);
+    repeat(&wide, "x", HF_CONFIG_VALUE_MAX);
+    ck_assert_int_eq(ARGS("--title", wide.data), HF_ELIMIT); /* its NUL counts */
+    ck_assert_str_eq(err.text, "--title: may have 65536 bytes at most");
+    ck_assert_ptr_null(settings.title);
     teardown();
     setup();
 
