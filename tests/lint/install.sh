@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# install.sh BUILD_DIR WORK_DIR - installs, and uses what was installed as a stranger would.
+# install.sh SOURCE_DIR BUILD_DIR WORK_DIR - installs, and uses what was installed as a stranger would.
 set -euo pipefail
 
-build_dir=$1
-work=$2/install
+source_dir=$1
+build_dir=$2
+work=$3/install
 cc=${CC:-cc}
 rm -rf "$work"
 mkdir -p "$work"
@@ -30,13 +31,20 @@ cat >main.c <<'END'
 
 int main(void)
 {
-    puts(hf_err_text(HF_ECOMPACT));
-    return 0;
+    struct hf_etcd *etcd = NULL;
+    struct hf_error err = { 0 };
+    int rc = hf_etcd_new(uv_default_loop(), &(struct hf_etcd_config){ 0 }, &etcd, &err);
+
+    printf("%s: %s\n", hf_err_name(rc), err.text);
+    return rc == HF_EINVAL && uv_loop_close(uv_default_loop()) == 0 ? 0 : 1;
 }
 END
 "$cc" -std=gnu17 -Wall -Wextra -Werror -I . "${cflags[@]}" main.c "${libs[@]}" -o main
 libdir=$(dirname "$(find usr -name libholdfast-etcd.so)")
 LD_LIBRARY_PATH=$libdir ./main
+for example in "$source_dir"/examples/c/*.c; do
+    "$cc" -Wall -Werror "${cflags[@]}" "$example" "${libs[@]}" -o example
+done
 test -L "$libdir/libholdfast-etcd.so.0"
 test -s usr/share/doc/holdfast/LICENSE
 echo "$(wc -l <all.h) headers installed; a program compiles, links and runs"
