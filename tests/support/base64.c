@@ -6,8 +6,10 @@
 
 #include <check.h>
 
+#define PADDING 64
+
 static const char ALPHABET[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
 
 char *hft_base64_encode(const void *data, size_t len)
 {
@@ -23,8 +25,8 @@ char *hft_base64_encode(const void *data, size_t len)
 
         *out++ = ALPHABET[word >> 18];
         *out++ = ALPHABET[word >> 12 & 63];
-        *out++ = left > 1 ? ALPHABET[word >> 6 & 63] : '=';
-        *out++ = left > 2 ? ALPHABET[word & 63] : '=';
+        *out++ = ALPHABET[left > 1 ? word >> 6 & 63 : PADDING];
+        *out++ = ALPHABET[left > 2 ? word & 63 : PADDING];
     }
     return text;
 }
@@ -33,7 +35,7 @@ static uint32_t digit(char c)
 {
     const char *found = c != '\0' ? strchr(ALPHABET, c) : NULL;
 
-    ck_assert_msg(found != NULL, "not base64: %c", c);
+    ck_assert_msg(found != NULL && *found != '=', "not base64: %c", c);
     return (uint32_t)(found - ALPHABET);
 }
 
