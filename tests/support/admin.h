@@ -15,7 +15,7 @@ void hft_etcd_snapshot_restore(const struct hft_etcd *etcd, const char *path);
 void hft_etcd_compact(const struct hft_etcd *etcd, int64_t revision);
 
 /* One put, one revision each: <prefix>000000 and on, `count` of them, with `value_bytes` bytes.
- * Some thousands per second; for an etcd without TLS and authentication. Returns the revision
+ * About a thousand per second; for an etcd without TLS and authentication. Returns the revision
  * of the last one. */
 int64_t hft_etcd_put_many(const struct hft_etcd *etcd, const char *prefix, size_t count,
                           size_t value_bytes);
