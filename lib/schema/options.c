@@ -16,7 +16,7 @@ static const struct hf_option TABLE[] = {
         .env_fallback = "ETCDCTL_ENDPOINTS",
         .value = "URL,...",
         HF_OPTION_FIELD(ENDPOINTS, struct hf_options, endpoints),
-        .preset = "http://127.0.0.1:2379",
+        .preset = "127.0.0.1:2379",
         .help = "The servers of etcd: one is used at a time, the others stand by.",
     },
     {
@@ -144,14 +144,13 @@ int hf_options_load(struct hf_config *cfg, const struct hf_options *options, int
     return rc;
 }
 
-static int check_endpoints(const struct hf_options *options, bool *ret_tls,
-                           struct hf_error *err)
+static int check_endpoints(const struct hf_strings *endpoints, struct hf_error *err)
 {
     struct hf_endpoint endpoint;
     bool first_tls = false;
 
-    for (size_t i = 0; i < options->endpoints.count; i++) {
-        int rc = hf_parse_endpoint(options->endpoints.items[i], &endpoint, err);
+    for (size_t i = 0; i < endpoints->count; i++) {
+        int rc = hf_parse_endpoint(endpoints->items[i], &endpoint, err);
 
         if (rc < 0)
             return rc;
@@ -162,12 +161,19 @@ static int check_endpoints(const struct hf_options *options, bool *ret_tls,
                                 "etcd.endpoints: some are https and some are not: write "
                                 "https:// before all of them or before none");
     }
-    *ret_tls = first_tls;
     return HF_OK;
 }
 
-/* The connection would quietly be in the clear, with files at hand that say otherwise. */
-static int check_tls(const struct hf_options *options, bool tls, struct hf_error *err)
+static bool all_have_scheme(const struct hf_strings *endpoints)
+{
+    for (size_t i = 0; i < endpoints->count; i++) {
+        if (strstr(endpoints->items[i], "://") == NULL)
+            return false;
+    }
+    return true;
+}
+
+static int check_tls(const struct hf_options *options, struct hf_error *err)
 {
     if (options->cert != NULL && options->key == NULL)
         return hf_error_set(err, HF_EINVAL,
@@ -177,10 +183,12 @@ static int check_tls(const struct hf_options *options, bool tls, struct hf_error
         return hf_error_set(err, HF_EINVAL,
                             "etcd.key is set without etcd.cert: name the file with its "
                             "certificate (--cert)");
-    if (!tls && (options->cacert != NULL || options->cert != NULL))
+    /* etcdctl would encrypt here and we would not: nobody must find that out by accident. */
+    if ((options->cacert != NULL || options->cert != NULL) &&
+        !all_have_scheme(&options->endpoints))
         return hf_error_set(err, HF_EINVAL,
-                            "%s is set, but the connection would not be encrypted: write "
-                            "https:// before the endpoints",
+                            "%s is set, but etcd.endpoints does not say whether to encrypt: "
+                            "write https:// (or http://) before each",
                             options->cacert != NULL ? "etcd.cacert" : "etcd.cert");
     return HF_OK;
 }
@@ -205,11 +213,10 @@ static int check_user(const struct hf_options *options, struct hf_error *err)
 
 int hf_options_check(const struct hf_options *options, struct hf_error *err)
 {
-    bool tls = false;
-    int rc = check_endpoints(options, &tls, err);
+    int rc = check_endpoints(&options->endpoints, err);
 
     if (rc == HF_OK)
-        rc = check_tls(options, tls, err);
+        rc = check_tls(options, err);
     if (rc == HF_OK)
         rc = check_user(options, err);
     return rc;

@@ -59,7 +59,7 @@ START_TEST(nothing_given_means_a_local_etcd)
 {
     ck_assert_int_eq(load(WORDS("prog"), WORDS("PATH=/bin")), HF_OK);
     ck_assert_uint_eq(settings.common.endpoints.count, 1);
-    ck_assert_str_eq(settings.common.endpoints.items[0], "http://127.0.0.1:2379");
+    ck_assert_str_eq(settings.common.endpoints.items[0], "127.0.0.1:2379");
     ck_assert_str_eq(settings.common.namespace, "default");
     ck_assert_int_eq(settings.common.log_level, HF_LOG_LEVEL_INFO);
     ck_assert_int_eq(settings.common.log_format, HF_LOG_LOGFMT);
@@ -149,12 +149,14 @@ static const struct {
       "etcd.cert is set without etcd.key: name the file with its private key (--key)" },
     { { "p", "--endpoints=https://a", "--key=c" },
       "etcd.key is set without etcd.cert: name the file with its certificate (--cert)" },
+    { { "p", "--endpoints=http://a", "--cacert=c" }, NULL },
     { { "p", "--cacert=c" },
-      "etcd.cacert is set, but the connection would not be encrypted: "
-      "write https:// before the endpoints" },
-    { { "p", "--cert=c", "--key=k" },
-      "etcd.cert is set, but the connection would not be encrypted: write https:// before the "
-      "endpoints" },
+      "etcd.cacert is set, but etcd.endpoints does not say whether to "
+      "encrypt: write https:// (or http://) before each" },
+    { { "p", "--endpoints=http://a,b", "--cert=c", "--key=k" },
+      "etcd.cert is set, but etcd.endpoints does not say whether to encrypt: write https:// "
+      "(or "
+      "http://) before each" },
     { { "p", "--user=u", "--password-file=f" }, NULL },
     { { "p", "--user=u" },
       "etcd.user is set without etcd.password_file: name the file with the "
