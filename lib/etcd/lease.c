@@ -240,3 +240,8 @@ int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout)
     renewer->busy = true;
     return HF_OK;
 }
+
+hf_ms hf_renewer_get_sent_at(const struct hf_renewer *renewer)
+{
+    return renewer->sent_at;
+}

@@ -63,4 +63,7 @@ void hf_renewer_close(struct hf_renewer *renewer);
  * one goes to the next endpoint. HF_EAGAIN while one is under way. */
 int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout) HF_MUST_CHECK;
 
+/* When the last one was sent. */
+hf_ms hf_renewer_get_sent_at(const struct hf_renewer *renewer);
+
 #endif
