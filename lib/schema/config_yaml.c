@@ -96,18 +96,18 @@ static const char *advice(const struct reader *r, const yaml_mark_t *mark)
     static const struct {
         const char *problem;
         const char *advice;
+        bool stray; /* a character, which may be a tab */
     } known[] = {
-        { "mapping values are not allowed", ": quote a text that contains \": \"" },
-        { "found character that cannot start", ": quote a text that begins with this" },
-        { "did not find expected key", ": look at the indentation" },
-        { "found invalid Unicode", ": write the character itself" },
+        { "found character that cannot start", ": quote a text that begins with this", true },
+        { "mapping values are not allowed", ": quote a text that contains \": \"", false },
+        { "did not find expected key", ": look at the indentation", false },
+        { "found invalid Unicode", ": write the character itself", false },
     };
 
-    if (is_tab_indent(r, mark))
-        return ": indent with spaces, not tabs";
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strncmp(r->parser.problem, known[i].problem, strlen(known[i].problem)) == 0)
-            return known[i].advice;
+            return known[i].stray && is_tab_indent(r, mark) ? ": indent with spaces, not tabs"
+                                                            : known[i].advice;
     }
     return "";
 }
@@ -164,11 +164,13 @@ static const char *scalar_text(const struct reader *r)
 /* `key:` with nothing behind it, `key: ~` or JSON's null. */
 static bool is_null(const struct reader *r)
 {
-    const char *text = (const char *)r->event.data.scalar.value;
+    const char *text;
 
-    return r->event.type == YAML_SCALAR_EVENT &&
-           r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-           (text[0] == '\0' || strcmp(text, "~") == 0 || strcasecmp(text, "null") == 0);
+    if (r->event.type != YAML_SCALAR_EVENT ||
+        r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        return false;
+    text = (const char *)r->event.data.scalar.value;
+    return text[0] == '\0' || strcmp(text, "~") == 0 || strcasecmp(text, "null") == 0;
 }
 
 /* Whether the path leads to an option (the whole of its key) or to a section (the head of it).
@@ -191,21 +193,17 @@ static struct hf_config_entry *find_key(const struct reader *r, const char *path
     return NULL;
 }
 
-/* `endpoints` or `password-file` at the top: the name of a flag, or a key without its section.
- */
-static const char *find_misplaced(const struct reader *r, const char *path)
+/* The name of a flag, or a key without its section: `endpoints` or `password-file`. */
+static const char *find_misplaced(const struct reader *r, const char *text)
 {
-    const char *dot = strrchr(path, '.');
-    const char *last = dot != NULL ? dot + 1 : path;
-
     for (size_t i = 0; i < r->cfg->count; i++) {
         const struct hf_option *option = r->cfg->entries[i].option;
         const char *leaf = option->key != NULL ? strrchr(option->key, '.') : NULL;
 
         if (option->key == NULL)
             continue;
-        if ((leaf != NULL && strcmp(last, leaf + 1) == 0) ||
-            (option->flag != NULL && strcmp(last, option->flag) == 0))
+        if ((leaf != NULL && strcmp(text, leaf + 1) == 0) ||
+            (option->flag != NULL && strcmp(text, option->flag) == 0))
             return option->key;
     }
     return NULL;
