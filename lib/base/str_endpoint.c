@@ -54,6 +54,14 @@ static bool is_label(const char *p, size_t len)
     return true;
 }
 
+/* Decimal, or hexadecimal as inet_aton takes it. */
+static bool is_number(const char *p, size_t len)
+{
+    if (len >= 2 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X'))
+        return strspn(p + 2, "0123456789abcdefABCDEF") == len - 2;
+    return strspn(p, "0123456789") == len;
+}
+
 /* A name whose last label is a number is a mistyped address: resolvers disagree on those. */
 static bool is_dns_name(const char *host)
 {
@@ -65,7 +73,7 @@ static bool is_dns_name(const char *host)
         if (!is_label(label, len))
             return false;
         if (label[len] == '\0' || label[len + 1] == '\0') /* one dot at the end is allowed */
-            return strspn(label, "0123456789") != len;
+            return !is_number(label, len);
         label += len + 1;
     }
 }

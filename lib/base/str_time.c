@@ -89,15 +89,15 @@ static const struct unit *scan_unit(const char *p, size_t *index)
     return NULL;
 }
 
-/* Adds number * unit; the total saturates just above the limit, so that the rest of the text is
- * still looked at. False when the number is finer than a millisecond. */
+/* Adds number * unit. What is too long leaves the total just above the limit, where the parts
+ * that follow cannot overflow it. False when the number is finer than a millisecond. */
 static bool add_part(hf_ms *total, const struct number *n, const struct unit *unit)
 {
     int64_t part = n->fraction * unit->ms; /* < 10^9 * 3.6 * 10^6 */
 
     if (n->too_fine || part % n->scale != 0)
         return false;
-    if (n->whole > HF_DURATION_MAX / unit->ms || *total > HF_DURATION_MAX)
+    if (n->whole > HF_DURATION_MAX / unit->ms)
         *total = HF_DURATION_MAX + 1;
     else
         *total += n->whole * unit->ms + part / n->scale;

@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "base/id.h"
 
@@ -137,7 +139,7 @@ END_TEST
 
 START_TEST(random_fills_all_and_only_the_bytes)
 {
-    static uint8_t bytes[70000]; /* more than the kernel gives in one call to a busy caller */
+    static uint8_t bytes[70000];
     size_t histogram[256] = { 0 };
 
     ck_assert_int_eq(hf_id_random(bytes, sizeof bytes - 1), HF_OK);
@@ -149,6 +151,41 @@ START_TEST(random_fills_all_and_only_the_bytes)
         ck_assert_uint_lt(histogram[i], 500);
     }
     ck_assert_int_eq(hf_id_random(NULL, 0), HF_OK);
+}
+END_TEST
+
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int signo)
+{
+    (void)signo;
+    alarms = alarms + 1;
+}
+
+/* A signal makes the kernel stop early in a large request. No block may be left out then. */
+START_TEST(random_goes_on_after_a_signal)
+{
+    enum { SIZE = 32 << 20, BLOCK = 64 };
+    static const uint8_t NONE[BLOCK];
+    struct sigaction action = { .sa_handler = on_alarm };
+    const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+    const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+    uint8_t *bytes = calloc(1, SIZE);
+    size_t empty = 0;
+    int rc;
+
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &often, NULL), 0);
+    rc = hf_id_random(bytes, SIZE);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
+    for (size_t i = 0; i < SIZE; i += BLOCK)
+        empty += memcmp(bytes + i, NONE, BLOCK) == 0 ? 1 : 0;
+    free(bytes);
+
+    ck_assert_int_eq(rc, HF_OK);
+    ck_assert_int_gt(alarms, 0);
+    ck_assert_uint_eq(empty, 0);
 }
 END_TEST
 
@@ -198,7 +235,9 @@ int main(void)
     tcase_add_test(t, new_id_carries_the_wall_time);
     tcase_add_test(t, random_63_uses_all_its_bits);
     tcase_add_test(t, random_fills_all_and_only_the_bytes);
+    tcase_add_test(t, random_goes_on_after_a_signal);
     tcase_add_test(t, no_randomness_is_an_error_and_leaves_the_outputs);
+    tcase_set_timeout(t, 60);
     suite_add_tcase(s, t);
 
     SRunner *runner = srunner_create(s);

@@ -428,6 +428,7 @@ int main(void)
     tcase_add_test(t, fields_that_do_not_fit_are_left_out_whole);
     tcase_add_test(t, levels_and_formats_have_names);
     tcase_add_loop_test(t, other_names_are_refused, 0, COUNT(NO_NAMES));
+    tcase_set_timeout(t, 60);
     suite_add_tcase(s, t);
 
     SRunner *runner = srunner_create(s);

@@ -344,6 +344,7 @@ int main(void)
     tcase_add_test(t, a_closed_descriptor_does_no_harm);
     tcase_add_test(t, an_interrupted_write_is_continued);
     tcase_add_test(t, lines_of_threads_do_not_mix);
+    tcase_set_timeout(t, 60);
     suite_add_tcase(s, t);
 
     SRunner *runner = srunner_create(s);
