@@ -225,7 +225,6 @@ START_TEST(truth_is_exact)
 {
     struct hft_etcd etcd;
     HFT_CLEANUP_TRUTH struct hft_truth truth = { 0 };
-    HFT_CLEANUP_TRUTH struct hft_truth copy = { 0 };
     HF_CLEANUP_FREE char *granted = NULL;
 
     hft_etcd_start(&etcd, &QUICK);
@@ -252,13 +251,47 @@ START_TEST(truth_is_exact)
     ck_assert_int_eq(b->version, 2);
     ck_assert_int_eq(b->mod_rev, b->create_rev + 1);
 
-    hft_truth_put(&copy, b);
-    hft_truth_put(&copy, a);
-    hft_truth_put(&copy, b);
-    hft_truth_assert_same(&truth, &copy, HFT_TRUTH_ALL);
-    hft_truth_remove(&copy, hf_bytes_of("p/a"));
-    ck_assert_uint_eq(copy.count, 1);
     hft_etcd_done(&etcd);
+}
+END_TEST
+
+static void put(struct hft_truth *truth, const char *key, int64_t mod_rev, const char *value)
+{
+    hft_truth_put(truth, &(struct hf_kv){
+                             .key = hf_bytes_of(key),
+                             .value = hf_bytes_of(value),
+                             .create_rev = 2,
+                             .mod_rev = mod_rev,
+                             .version = 1,
+                         });
+}
+
+START_TEST(truth_tells_every_kind_of_difference)
+{
+    HFT_CLEANUP_TRUTH struct hft_truth want = { 0 };
+    HFT_CLEANUP_TRUTH struct hft_truth got = { 0 };
+    struct hf_error err;
+
+    put(&want, "a", 3, "x");
+    put(&want, "b", 5, "y");
+    put(&want, "c", 6, "z");
+    put(&got, "c", 6, "z");
+    put(&got, "a", 3, "x");
+    ck_assert_str_eq(hft_truth_difference(&want, &got, HFT_TRUTH_ALL, &err), "b is missing");
+    put(&got, "b", 4, "y");
+    ck_assert_str_eq(hft_truth_difference(&want, &got, HFT_TRUTH_ALL, &err),
+                     "b: mod_rev is 4, not 5");
+    put(&got, "b", 5, "old");
+    ck_assert_str_eq(hft_truth_difference(&want, &got, HFT_TRUTH_ALL, &err),
+                     "b: the value is another one");
+    ck_assert_ptr_null(hft_truth_difference(&want, &got, HFT_TRUTH_WITHOUT_VALUES, &err));
+    put(&got, "b", 5, "y");
+    ck_assert_ptr_null(hft_truth_difference(&want, &got, HFT_TRUTH_ALL, &err));
+    put(&got, "d", 7, "");
+    ck_assert_str_eq(hft_truth_difference(&want, &got, HFT_TRUTH_ALL, &err),
+                     "d does not exist");
+    hft_truth_remove(&got, hf_bytes_of("d"));
+    hft_truth_assert_same(&want, &got, HFT_TRUTH_ALL);
 }
 END_TEST
 
@@ -278,6 +311,7 @@ int main(void)
     tcase_add_test(t, only_certificates_of_the_authority_that_have_not_expired_get_in);
     tcase_add_test(t, a_server_certificate_alone_lets_every_client_in);
     tcase_add_test(t, truth_is_exact);
+    tcase_add_test(t, truth_tells_every_kind_of_difference);
     suite_add_tcase(s, t);
 
     SRunner *runner = srunner_create(s);

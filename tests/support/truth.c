@@ -168,40 +168,71 @@ void hft_truth_remove(struct hft_truth *truth, struct hf_bytes key)
     *kv = truth->kvs[--truth->count];
 }
 
-static void assert_same_entry(const struct hf_kv *want, const struct hf_kv *got,
-                              enum hft_truth_compare compare)
+/* HF_OK, or an error that tells what differs. */
+static int compare_entries(const struct hf_kv *want, const struct hf_kv *got,
+                           enum hft_truth_compare compare, struct hf_error *err)
 {
+    const struct {
+        const char *name;
+        int64_t want;
+        int64_t got;
+    } numbers[] = {
+        { "mod_rev", want->mod_rev, got->mod_rev },
+        { "create_rev", want->create_rev, got->create_rev },
+        { "version", want->version, got->version },
+        { "lease", want->lease, got->lease },
+    };
     const char *key = want->key.data; /* NUL-terminated, as all copies are */
 
-    ck_assert_msg(want->mod_rev == got->mod_rev,
-                  "%s: mod_rev is %" PRId64 ", the copy has %" PRId64, key, want->mod_rev,
-                  got->mod_rev);
-    ck_assert_msg(want->create_rev == got->create_rev,
-                  "%s: create_rev is %" PRId64 ", the copy has %" PRId64, key, want->create_rev,
-                  got->create_rev);
-    ck_assert_msg(want->version == got->version,
-                  "%s: version is %" PRId64 ", the copy has %" PRId64, key, want->version,
-                  got->version);
-    ck_assert_msg(want->lease == got->lease, "%s: lease is %" PRIx64 ", the copy has %" PRIx64,
-                  key, want->lease, got->lease);
-    ck_assert_msg(compare == HFT_TRUTH_WITHOUT_VALUES ||
-                      compare_bytes(want->value, got->value) == 0,
-                  "%s: the copy has another value", key);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i].want != numbers[i].got)
+            return hf_error_set(err, HF_ECORRUPT, "%s: %s is %" PRId64 ", not %" PRId64, key,
+                                numbers[i].name, numbers[i].got, numbers[i].want);
+    }
+    if (compare == HFT_TRUTH_ALL && compare_bytes(want->value, got->value) != 0)
+        return hf_error_set(err, HF_ECORRUPT, "%s: the value is another one", key);
+    return HF_OK;
+}
+
+static const char *missing(const struct hf_kv *kv, struct hf_error *err)
+{
+    (void)hf_error_set(err, HF_ECORRUPT, "%s is missing", (const char *)kv->key.data);
+    return err->text;
+}
+
+static const char *unknown(const struct hf_kv *kv, struct hf_error *err)
+{
+    (void)hf_error_set(err, HF_ECORRUPT, "%s does not exist", (const char *)kv->key.data);
+    return err->text;
+}
+
+const char *hft_truth_difference(const struct hft_truth *want, struct hft_truth *got,
+                                 enum hft_truth_compare compare, struct hf_error *err)
+{
+    size_t shared = want->count < got->count ? want->count : got->count;
+
+    if (got->count > 0)
+        qsort(got->kvs, got->count, sizeof *got->kvs, compare_keys);
+    for (size_t i = 0; i < shared; i++) {
+        int order = compare_keys(&want->kvs[i], &got->kvs[i]);
+
+        if (order < 0)
+            return missing(&want->kvs[i], err);
+        if (order > 0)
+            return unknown(&got->kvs[i], err);
+        if (compare_entries(&want->kvs[i], &got->kvs[i], compare, err) != HF_OK)
+            return err->text;
+    }
+    if (want->count > shared)
+        return missing(&want->kvs[shared], err);
+    return got->count > shared ? unknown(&got->kvs[shared], err) : NULL;
 }
 
 void hft_truth_assert_same(const struct hft_truth *want, struct hft_truth *got,
                            enum hft_truth_compare compare)
 {
-    if (got->count > 0)
-        qsort(got->kvs, got->count, sizeof *got->kvs, compare_keys);
-    for (size_t i = 0; i < want->count || i < got->count; i++) {
-        int order = i >= want->count  ? 1
-                    : i >= got->count ? -1
-                                      : compare_keys(&want->kvs[i], &got->kvs[i]);
+    struct hf_error err;
+    const char *difference = hft_truth_difference(want, got, compare, &err);
 
-        ck_assert_msg(order >= 0, "%s is missing in the copy",
-                      (const char *)want->kvs[i].key.data);
-        ck_assert_msg(order <= 0, "%s is in the copy only", (const char *)got->kvs[i].key.data);
-        assert_same_entry(&want->kvs[i], &got->kvs[i], compare);
-    }
+    ck_assert_msg(difference == NULL, "the copy differs from etcd: %s", difference);
 }

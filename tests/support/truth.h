@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "etcd/kv.h"
 #include "support/etcd.h"
 
@@ -43,8 +44,12 @@ const struct hf_kv *hft_truth_find(const struct hft_truth *truth, struct hf_byte
 /* What may differ. */
 enum hft_truth_compare { HFT_TRUTH_ALL, HFT_TRUTH_WITHOUT_VALUES };
 
-/* Fails the test with the first key that differs in value, revisions, version or lease, or is
- * in one of both only. Sorts `got`. */
+/* NULL when both are the same; else err->text, which names the first key that differs in value,
+ * revisions, version or lease, or is in one of both only. Sorts `got`. */
+const char *hft_truth_difference(const struct hft_truth *want, struct hft_truth *got,
+                                 enum hft_truth_compare compare, struct hf_error *err);
+
+/* Fails the test with that text. */
 void hft_truth_assert_same(const struct hft_truth *want, struct hft_truth *got,
                            enum hft_truth_compare compare);
 
