@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
+#include "etcd/copy.h"
 #include "etcd/decode.h"
 #include "etcd/history.h"
 #include "etcd/internal.h"
-#include "etcd/table.h"
 #include "etcd/watch.h"
 
 enum {
@@ -38,7 +37,7 @@ struct hf_mirror {
     struct range *ranges;
     size_t range_count;
 
-    struct hf_table table;
+    struct hf_copy copy;
     struct hf_history history;
     struct hf_watch *watch; /* NULL: none */
     hf_ms lost_at;          /* since when; valid without a watch */
@@ -46,11 +45,10 @@ struct hf_mirror {
     unsigned failures;      /* in a row */
     bool synced;
 
-    struct hf_list *list; /* NULL: none under way */
+    struct hf_list *list; /* NULL: no page is asked for */
     bool listing;
     size_t list_range;
     hf_rev list_rev;
-    uint32_t list_number : 31;
 
     struct hf_timer retry;   /* list or watch again */
     struct hf_timer inspect; /* look for a restored etcd */
@@ -71,87 +69,21 @@ static void tell(struct hf_mirror *mirror, const struct hf_mirror_event *event)
         mirror->cfg.on_event(event, mirror->cfg.arg);
 }
 
-/* Returns false when there is no memory for it. */
-static bool merge_put(struct hf_mirror *mirror, const struct hf_kv *kv, bool from_list)
+static void on_change(const struct hf_change *change, void *arg)
 {
-    struct hf_entry *entry = hf_table_get(&mirror->table, kv->key);
+    struct hf_mirror *mirror = arg;
 
-    if (entry != NULL && entry->mod_rev >= kv->mod_rev) {
-        if (from_list)
-            entry->seen = mirror->list_number;
-        else
-            mirror->stats.stale++;
-        return true;
-    }
-    entry = hf_table_put(&mirror->table, kv, mirror->cfg.keep_values);
-    if (entry == NULL)
-        return false;
-    entry->seen = mirror->list_number;
-    hf_history_on_put(&mirror->history, kv);
-    if (from_list)
-        mirror->stats.missed += mirror->synced;
-    else
+    if (!change->deleted)
+        hf_history_on_put(&mirror->history, &change->kv);
+    if (!change->from_list)
         mirror->stats.events++;
-    tell(mirror, &(struct hf_mirror_event){ .kind = HF_MIRROR_PUT,
-                                            .synthesised = from_list,
-                                            .revision = kv->mod_rev,
-                                            .kv = *kv });
-    return true;
-}
-
-static void tell_delete(struct hf_mirror *mirror, struct hf_bytes key, hf_rev rev,
-                        bool from_list)
-{
-    tell(mirror, &(struct hf_mirror_event){ .kind = HF_MIRROR_DELETE,
-                                            .synthesised = from_list,
-                                            .revision = rev,
-                                            .kv = { .key = key, .mod_rev = rev } });
-}
-
-/* While a list is under way a deleted key stays as a dead entry, so that an older page which
- * still has it cannot bring it back. */
-static void merge_delete(struct hf_mirror *mirror, struct hf_bytes key, hf_rev rev)
-{
-    struct hf_entry *entry = hf_table_get(&mirror->table, key);
-
-    if (entry == NULL || entry->dead || entry->mod_rev >= rev) {
-        mirror->stats.stale++;
-        return;
-    }
-    mirror->stats.events++;
-    if (mirror->listing) {
-        entry->dead = 1;
-        entry->mod_rev = rev;
-    } else {
-        hf_table_remove(&mirror->table, entry);
-    }
-    tell_delete(mirror, key, rev, false);
-}
-
-/* The list is complete: what it did not contain is gone, unless it came after the list. */
-static void sweep(struct hf_mirror *mirror)
-{
-    struct hf_entry *entry;
-    size_t cursor = 0;
-
-    while (!mirror->closed && (entry = hf_table_next(&mirror->table, &cursor)) != NULL) {
-        bool gone = !entry->dead && entry->seen != mirror->list_number &&
-                    entry->mod_rev <= mirror->list_rev;
-        HF_CLEANUP_BUF struct hf_buf key = { 0 };
-
-        if (!gone && !entry->dead) {
-            cursor++;
-            continue;
-        }
-        if (gone)
-            hf_buf_append(&key, entry->bytes, entry->key_len);
-        hf_table_remove(&mirror->table, entry);
-        if (!gone)
-            continue;
-        mirror->stats.missed += mirror->synced;
-        tell_delete(mirror, (struct hf_bytes){ .data = key.data, .len = key.len },
-                    mirror->list_rev, true);
-    }
+    else if (mirror->synced)
+        mirror->stats.missed++;
+    tell(mirror,
+         &(struct hf_mirror_event){ .kind = change->deleted ? HF_MIRROR_DELETE : HF_MIRROR_PUT,
+                                    .synthesised = change->from_list,
+                                    .revision = change->kv.mod_rev,
+                                    .kv = change->kv });
 }
 
 /* Trouble. */
@@ -160,7 +92,7 @@ static void leave(struct hf_mirror *mirror)
 {
     if (--mirror->depth > 0 || !mirror->closed)
         return;
-    hf_table_done(&mirror->table);
+    hf_copy_done(&mirror->copy);
     for (size_t i = 0; i < mirror->range_count; i++)
         hf_range_bounds_done(&mirror->ranges[i].bounds);
     free(mirror->ranges);
@@ -175,6 +107,16 @@ static void drop_watch(struct hf_mirror *mirror)
         mirror->watch = NULL;
         mirror->lost_at = hf_etcd_now(mirror->etcd);
     }
+}
+
+/* What is under way of a list, if anything, is given up. */
+static void drop_list(struct hf_mirror *mirror)
+{
+    if (mirror->list != NULL)
+        hf_list_cancel(mirror->list);
+    mirror->list = NULL;
+    mirror->listing = false;
+    hf_copy_drop_list(&mirror->copy);
 }
 
 static void retry_later(struct hf_mirror *mirror, int err, const char *message)
@@ -200,10 +142,7 @@ static void retry_later(struct hf_mirror *mirror, int err, const char *message)
 static void lose_sync(struct hf_mirror *mirror, int err, const char *message)
 {
     drop_watch(mirror);
-    if (mirror->list != NULL)
-        hf_list_cancel(mirror->list);
-    mirror->list = NULL;
-    mirror->listing = false;
+    drop_list(mirror);
     mirror->synced = false;
     retry_later(mirror, err, message);
 }
@@ -213,12 +152,9 @@ static void reset(struct hf_mirror *mirror)
 {
     hf_timer_stop(&mirror->etcd->timers, &mirror->retry);
     drop_watch(mirror);
-    if (mirror->list != NULL)
-        hf_list_cancel(mirror->list);
-    mirror->list = NULL;
-    mirror->listing = false;
+    drop_list(mirror);
     mirror->synced = false;
-    hf_table_done(&mirror->table);
+    hf_copy_clear(&mirror->copy);
     hf_history_forget(&mirror->history);
     for (size_t i = 0; i < mirror->range_count; i++)
         mirror->ranges[i].next_rev = 0;
@@ -256,9 +192,9 @@ static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, 
         }
         if (kv.mod_rev > range->batch_rev)
             range->batch_rev = kv.mod_rev;
-        if (event->type == ETCDSERVERPB__EVENT__EVENT_TYPE__DELETE) {
-            merge_delete(mirror, kv.key, kv.mod_rev);
-        } else if (!merge_put(mirror, &kv, false)) {
+        if (event->type == ETCDSERVERPB__EVENT__EVENT_TYPE__DELETE
+                ? !hf_copy_delete(&mirror->copy, kv.key, kv.mod_rev)
+                : !hf_copy_put(&mirror->copy, &kv)) {
             lose_sync(mirror, HF_ENOMEM, hf_err_text(HF_ENOMEM));
             break;
         }
@@ -323,7 +259,7 @@ static void list_range(struct hf_mirror *mirror);
 
 static void end_list(struct hf_mirror *mirror)
 {
-    sweep(mirror);
+    hf_copy_end_list(&mirror->copy, mirror->list_rev);
     if (mirror->closed)
         return;
     mirror->listing = false;
@@ -343,7 +279,7 @@ static void end_list(struct hf_mirror *mirror)
 
 static void on_page_failed(struct hf_mirror *mirror, const struct hf_etcd_result *result)
 {
-    mirror->listing = false;
+    drop_list(mirror);
     if (result->err == HF_ECOMPACT) /* compacted while we were reading: a newer one, then */
         retry_later(mirror, result->err, "the list was overtaken by a compaction");
     else
@@ -371,14 +307,11 @@ static void on_page(const struct hf_range_result *page, void *arg)
     if (page->result.err != HF_OK) {
         on_page_failed(mirror, &page->result);
     } else if (!list_is_current(mirror, &page->result.header)) {
-        if (mirror->list != NULL)
-            hf_list_cancel(mirror->list);
-        mirror->list = NULL;
-        mirror->listing = false;
+        drop_list(mirror);
         hf_history_check(&mirror->history);
     } else {
         for (size_t i = 0; i < page->count && !mirror->closed; i++) {
-            if (!merge_put(mirror, &page->kvs[i], true)) {
+            if (!hf_copy_list(&mirror->copy, &page->kvs[i])) {
                 lose_sync(mirror, HF_ENOMEM, hf_err_text(HF_ENOMEM));
                 break;
             }
@@ -402,8 +335,7 @@ static void list_range(struct hf_mirror *mirror)
 
     if (err == HF_OK)
         return;
-    mirror->list = NULL;
-    mirror->listing = false;
+    drop_list(mirror);
     retry_later(mirror, err, hf_err_text(err));
 }
 
@@ -413,7 +345,7 @@ static void begin_list(struct hf_mirror *mirror)
     mirror->listing = true;
     mirror->list_range = 0;
     mirror->list_rev = 0;
-    mirror->list_number++;
+    hf_copy_begin_list(&mirror->copy);
     list_range(mirror);
 }
 
@@ -561,7 +493,8 @@ static void configure(struct hf_mirror *mirror, const struct hf_mirror_config *c
     mirror->retry.fn = on_retry;
     mirror->inspect.fn = on_inspect;
     mirror->resync.fn = on_resync;
-    mirror->table.seed = hf_etcd_random(mirror->etcd, UINT64_MAX);
+    hf_copy_init(&mirror->copy, hf_etcd_random(mirror->etcd, UINT64_MAX), own->keep_values,
+                 on_change, mirror);
 }
 
 int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
@@ -612,39 +545,28 @@ void hf_mirror_close(struct hf_mirror *mirror)
     mirror->list = NULL;
     mirror->etcd->attached--;
     mirror->closed = true;
+    hf_copy_stop(&mirror->copy);
     mirror->depth++;
     leave(mirror);
 }
 
 bool hf_mirror_get(const struct hf_mirror *mirror, struct hf_bytes key, struct hf_kv *ret_kv)
 {
-    const struct hf_entry *entry = hf_table_get(&mirror->table, key);
-
-    if (entry == NULL || entry->dead)
-        return false;
-    *ret_kv = hf_entry_kv(entry);
-    return true;
+    return hf_copy_get(&mirror->copy, key, ret_kv);
 }
 
 void hf_mirror_each(const struct hf_mirror *mirror,
                     bool (*fn)(const struct hf_kv *kv, void *arg), void *arg)
 {
-    const struct hf_entry *entry;
-
-    for (size_t cursor = 0; (entry = hf_table_next(&mirror->table, &cursor)) != NULL;
-         cursor++) {
-        struct hf_kv kv = hf_entry_kv(entry);
-
-        if (!entry->dead && !fn(&kv, arg))
-            return;
-    }
+    hf_copy_each(&mirror->copy, fn, arg);
 }
 
 struct hf_mirror_stats hf_mirror_get_stats(const struct hf_mirror *mirror)
 {
     struct hf_mirror_stats stats = mirror->stats;
 
-    stats.keys = mirror->table.count;
+    stats.keys = hf_copy_count(&mirror->copy);
+    stats.stale += mirror->copy.stale;
     stats.synced = mirror->synced;
     stats.revision = mirror->history.revision;
     stats.heard_at =

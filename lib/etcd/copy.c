@@ -1,0 +1,202 @@
+#include "etcd/copy.h"
+
+#include <assert.h>
+
+void hf_copy_init(struct hf_copy *copy, uint64_t seed, bool keep_values, hf_copy_fn fn,
+                  void *arg)
+{
+    *copy = (struct hf_copy){
+        .table.seed = seed, .fn = fn, .arg = arg, .keep_values = keep_values
+    };
+}
+
+void hf_copy_done(struct hf_copy *copy)
+{
+    hf_table_done(&copy->table);
+    copy->dead = 0;
+}
+
+void hf_copy_stop(struct hf_copy *copy)
+{
+    copy->fn = NULL;
+}
+
+void hf_copy_clear(struct hf_copy *copy)
+{
+    hf_copy_done(copy);
+    copy->listing = false;
+}
+
+static void tell(struct hf_copy *copy, const struct hf_change *change)
+{
+    if (copy->fn != NULL)
+        copy->fn(change, copy->arg);
+}
+
+static void tell_delete(struct hf_copy *copy, struct hf_bytes key, hf_rev rev, bool from_list)
+{
+    tell(copy, &(struct hf_change){ .deleted = true,
+                                    .from_list = from_list,
+                                    .kv = { .key = key, .mod_rev = rev } });
+}
+
+/* `entry` is what the table has of that key. */
+static struct hf_entry *replace(struct hf_copy *copy, const struct hf_entry *entry,
+                                const struct hf_kv *kv)
+{
+    bool was_dead = entry != NULL && entry->dead;
+    struct hf_entry *fresh = hf_table_put(&copy->table, kv, copy->keep_values);
+
+    if (fresh != NULL)
+        copy->dead -= was_dead;
+    return fresh;
+}
+
+bool hf_copy_list(struct hf_copy *copy, const struct hf_kv *kv)
+{
+    struct hf_entry *entry = hf_table_get(&copy->table, kv->key);
+
+    assert(copy->listing);
+    if (entry != NULL && entry->mod_rev >= kv->mod_rev) {
+        entry->seen = copy->list_number;
+        return true;
+    }
+    entry = replace(copy, entry, kv);
+    if (entry == NULL)
+        return false;
+    entry->seen = copy->list_number;
+    tell(copy, &(struct hf_change){ .from_list = true, .kv = *kv });
+    return true;
+}
+
+/* Does not count as seen by the list: a key that was put and deleted before the list's revision
+ * is not in it, and its deletion may be told too late to be listened to. */
+bool hf_copy_put(struct hf_copy *copy, const struct hf_kv *kv)
+{
+    struct hf_entry *entry = hf_table_get(&copy->table, kv->key);
+
+    if (entry != NULL && entry->mod_rev >= kv->mod_rev) {
+        copy->stale++;
+        return true;
+    }
+    if (replace(copy, entry, kv) == NULL)
+        return false;
+    tell(copy, &(struct hf_change){ .kv = *kv });
+    return true;
+}
+
+static void bury(struct hf_copy *copy, struct hf_entry *entry, hf_rev rev)
+{
+    entry->dead = 1;
+    entry->mod_rev = rev;
+    copy->dead++;
+}
+
+/* A deletion that the copy needs only for the list: of a key which it does not have, because
+ * the event that put it was lost, but which a page still to come may have. */
+static bool remember_deletion(struct hf_copy *copy, struct hf_entry *entry, struct hf_bytes key,
+                              hf_rev rev)
+{
+    copy->stale++;
+    if (!copy->listing)
+        return true;
+    if (entry != NULL) {
+        entry->mod_rev = rev;
+        return true;
+    }
+    entry = hf_table_put(&copy->table, &(struct hf_kv){ .key = key }, false);
+    if (entry == NULL)
+        return false;
+    bury(copy, entry, rev);
+    return true;
+}
+
+/* While a list is under way a deleted key stays as a dead entry, so that an older page which
+ * still has it cannot bring it back. */
+bool hf_copy_delete(struct hf_copy *copy, struct hf_bytes key, hf_rev rev)
+{
+    struct hf_entry *entry = hf_table_get(&copy->table, key);
+
+    if (entry != NULL && entry->mod_rev >= rev) {
+        copy->stale++;
+        return true;
+    }
+    if (entry == NULL || entry->dead)
+        return remember_deletion(copy, entry, key, rev);
+    if (copy->listing)
+        bury(copy, entry, rev);
+    else
+        hf_table_remove(&copy->table, entry);
+    tell_delete(copy, key, rev, false);
+    return true;
+}
+
+void hf_copy_begin_list(struct hf_copy *copy)
+{
+    assert(!copy->listing);
+    copy->listing = true;
+    copy->list_number++;
+}
+
+static void remove_entry(struct hf_copy *copy, struct hf_entry *entry)
+{
+    copy->dead -= entry->dead;
+    hf_table_remove(&copy->table, entry);
+}
+
+void hf_copy_end_list(struct hf_copy *copy, hf_rev rev)
+{
+    struct hf_entry *entry;
+    size_t cursor = 0;
+
+    while (copy->fn != NULL && (entry = hf_table_next(&copy->table, &cursor)) != NULL) {
+        if (!entry->dead && entry->seen != copy->list_number && entry->mod_rev <= rev) {
+            struct hf_bytes key = { .data = entry->bytes, .len = entry->key_len };
+
+            bury(copy, entry, rev); /* the key is needed until it has been told */
+            tell_delete(copy, key, rev, true);
+        }
+        if (entry->dead)
+            remove_entry(copy, entry);
+        else
+            cursor++;
+    }
+    copy->listing = false;
+}
+
+void hf_copy_drop_list(struct hf_copy *copy)
+{
+    struct hf_entry *entry;
+    size_t cursor = 0;
+
+    copy->listing = false;
+    while (copy->dead > 0 && (entry = hf_table_next(&copy->table, &cursor)) != NULL) {
+        if (entry->dead)
+            remove_entry(copy, entry);
+        else
+            cursor++;
+    }
+}
+
+bool hf_copy_get(const struct hf_copy *copy, struct hf_bytes key, struct hf_kv *ret_kv)
+{
+    const struct hf_entry *entry = hf_table_get(&copy->table, key);
+
+    if (entry == NULL || entry->dead)
+        return false;
+    *ret_kv = hf_entry_kv(entry);
+    return true;
+}
+
+void hf_copy_each(const struct hf_copy *copy, bool (*fn)(const struct hf_kv *kv, void *arg),
+                  void *arg)
+{
+    const struct hf_entry *entry;
+
+    for (size_t cursor = 0; (entry = hf_table_next(&copy->table, &cursor)) != NULL; cursor++) {
+        struct hf_kv kv = hf_entry_kv(entry);
+
+        if (!entry->dead && !fn(&kv, arg))
+            return;
+    }
+}
