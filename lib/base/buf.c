@@ -80,7 +80,7 @@ void hf_buf_printf(struct hf_buf *buf, const char *fmt, ...)
     va_start(args, fmt);
     len = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    if (len < 0) { /* longer than INT_MAX */
+    if (len < 0) { /* longer than printf can count */
         if (buf->err == HF_OK)
             buf->err = HF_ELIMIT;
         return;

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -142,6 +143,20 @@ START_TEST(lengths_that_wrap_are_beyond_the_limit)
         ck_assert_int_ne(buf.err, HF_OK);
         ck_assert_str_eq(buf.data, "12345");
     }
+}
+END_TEST
+
+/* A wide character that the C locale has no bytes for; two gigabytes of text fail the same way.
+ */
+START_TEST(what_printf_cannot_write_is_an_error)
+{
+    HF_CLEANUP_BUF struct hf_buf buf = { 0 };
+
+    hf_buf_puts(&buf, "kept");
+    hf_buf_printf(&buf, "%lc", (wint_t)0x20ac);
+    ck_assert_int_eq(buf.err, HF_ELIMIT);
+    hf_buf_puts(&buf, "not appended");
+    ck_assert_str_eq(buf.data, "kept");
 }
 END_TEST
 
@@ -316,6 +331,7 @@ int main(void)
     tcase_add_loop_test(t, the_limit_is_exact, 0, 5);
     tcase_add_test(t, an_append_beyond_the_limit_adds_nothing_and_sticks);
     tcase_add_test(t, lengths_that_wrap_are_beyond_the_limit);
+    tcase_add_test(t, what_printf_cannot_write_is_an_error);
     tcase_add_test(t, the_default_limit_is_64_mib);
     tcase_add_test(t, clear_forgets_content_and_error_but_keeps_memory);
     tcase_add_test(t, reserved_room_is_zeroed);
