@@ -23,6 +23,20 @@ struct example {
     const char *wanted;
 };
 
+/* Children start with a clean environment; the sanitizer in them needs its suppressions. */
+static const char *const *sanitizer_env(void)
+{
+    static char tsan[512];
+    static const char *env[2];
+    const char *options = getenv("TSAN_OPTIONS");
+
+    if (options != NULL) {
+        ck_assert_int_lt(snprintf(tsan, sizeof tsan, "TSAN_OPTIONS=%s", options), sizeof tsan);
+        env[0] = tsan;
+    }
+    return env;
+}
+
 static void start(struct example *example, const struct hft_etcd *etcd, const char *name)
 {
     HF_CLEANUP_FD int other = -1;
@@ -37,6 +51,7 @@ static void start(struct example *example, const struct hft_etcd *etcd, const ch
     example->pid = hft_process_spawn(&(struct hft_spawn){
         .argv =
             (const char *const[]){ HOLDFAST_EXAMPLES "/presence", etcd->endpoint, name, NULL },
+        .env = sanitizer_env(),
         .out = other,
         .err = other,
     });
@@ -56,7 +71,7 @@ static bool has_said(void *arg)
 static void wait_until_said(struct example *example, const char *what, hf_ms timeout)
 {
     example->wanted = what;
-    ck_assert_msg(hft_wait(has_said, example, timeout), "'%s' is not in:\n%s", what,
+    ck_assert_msg(hft_wait(has_said, example, timeout), "'%s' is not in:\n%.2000s", what,
                   example->said);
 }
 
