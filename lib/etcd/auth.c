@@ -94,7 +94,9 @@ static void log_in(struct hf_timer *timer)
     }
     auth->tried = true;
     auth->last_login = hf_etcd_now(etcd);
-    if (code != HF_OK)
+    if (code == HF_OK)
+        etcd->stats.logins++;
+    else
         tell_all(etcd, code, err.text);
 }
 

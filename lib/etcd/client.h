@@ -75,7 +75,7 @@ struct hf_etcd_stats {
     uint64_t retries;      /* attempts after the first */
     uint64_t budget_spent; /* retries that the budget refused */
     uint64_t rotations;    /* times that an endpoint was given up for the next */
-    uint64_t logins;
+    uint64_t logins;       /* tried, with success or not */
     uint64_t tls_reloads;
 };
 
