@@ -77,6 +77,7 @@ static void finish(struct hf_call *call, struct hf_etcd_result result, struct hf
         .body = body,
         .fn = call->spec.fn,
         .arg = call->spec.arg,
+        .lease = call->spec.lease,
         .extra = call->spec.extra,
     };
     hf_decode_fn decode = call->spec.decode;

@@ -18,7 +18,8 @@ struct hf_outcome {
     struct hf_bytes body; /* the packed answer; empty on failure */
     hf_any_fn fn;         /* the caller's */
     void *arg;
-    int64_t extra; /* the decoder's */
+    int64_t lease; /* the decoder's, as in the spec */
+    int64_t extra;
 };
 
 /* Unpacks outcome->body and calls outcome->fn. */
@@ -35,7 +36,8 @@ struct hf_call_spec {
     hf_decode_fn decode;
     hf_any_fn fn;
     void *arg;
-    int64_t extra; /* whatever the decoder needs to know of the request */
+    int64_t lease; /* what the decoder needs to know of the request: whose it is, ... */
+    int64_t extra; /* ... and whatever else */
 };
 
 int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,

@@ -10,7 +10,7 @@ static void set_holder(struct hf_campaign_result *result, const struct hf_kv *kv
     result->won = kv->lease == lease;
 }
 
-/* extra: our lease; 0 when resigning, since a key that was deleted has no new holder. */
+/* lease: ours; 0 when resigning, since a key that was deleted has no new holder. */
 static void decode_campaign(struct hf_etcd *etcd, struct hf_outcome *outcome)
 {
     struct hf_campaign_result result = { 0 };
@@ -20,18 +20,18 @@ static void decode_campaign(struct hf_etcd *etcd, struct hf_outcome *outcome)
     result.result = txn.result;
     if (txn.result.err == HF_OK && !txn.succeeded && txn.answer_count > 0 &&
         txn.answers[0].count > 0)
-        set_holder(&result, &txn.answers[0].kvs[0], outcome->extra);
-    if (txn.result.err == HF_OK && txn.succeeded && outcome->extra != HF_NO_LEASE)
+        set_holder(&result, &txn.answers[0].kvs[0], outcome->lease);
+    if (txn.result.err == HF_OK && txn.succeeded && outcome->lease != HF_NO_LEASE)
         set_holder(&result,
                    &(struct hf_kv){ .create_rev = txn.result.header.revision,
                                     .mod_rev = txn.result.header.revision,
                                     .version = 1,
-                                    .lease = outcome->extra },
-                   outcome->extra);
+                                    .lease = outcome->lease },
+                   outcome->lease);
     ((hf_campaign_fn)outcome->fn)(&result, outcome->arg);
 }
 
-static int commit(struct hf_etcd *etcd, struct hf_txn *txn, int64_t extra, hf_campaign_fn fn,
+static int commit(struct hf_etcd *etcd, struct hf_txn *txn, int64_t lease, hf_campaign_fn fn,
                   void *arg, struct hf_call **ret_call)
 {
     int err = hf_txn_start(etcd, txn,
@@ -39,7 +39,7 @@ static int commit(struct hf_etcd *etcd, struct hf_txn *txn, int64_t extra, hf_ca
                                                   .decode = decode_campaign,
                                                   .fn = (hf_any_fn)fn,
                                                   .arg = arg,
-                                                  .extra = extra },
+                                                  .lease = lease },
                            ret_call);
 
     hf_txn_free(txn);

@@ -26,6 +26,7 @@ static void decode_grant(struct hf_etcd *etcd, struct hf_outcome *outcome)
         /* An earlier copy of this grant did it: nobody else draws our 63 random bits. */
         result.result.err = HF_OK;
         result.result.maybe_applied = false;
+        result.id = outcome->lease;
         result.ttl_s = outcome->extra;
     }
     ((hf_grant_fn)outcome->fn)(&result, outcome->arg);
@@ -49,6 +50,7 @@ int hf_etcd_lease_grant(struct hf_etcd *etcd, int64_t id, int64_t ttl_s, hf_ms t
                                                  .decode = decode_grant,
                                                  .fn = (hf_any_fn)fn,
                                                  .arg = arg,
+                                                 .lease = id,
                                                  .extra = ttl_s },
                          ret_call);
 }
