@@ -183,8 +183,7 @@ static void on_timeout(struct hf_timer *timer)
     struct hf_renewer *renewer =
         (struct hf_renewer *)((char *)timer - offsetof(struct hf_renewer, timer));
 
-    hf_stream_give_up(renewer->stream);
-    renewer->stream = NULL;
+    hf_renewer_give_up(renewer);
     conclude(renewer, (struct hf_renewal){ .err = HF_ETIMEOUT,
                                            .message = "no answer within the attempt's time" });
 }
@@ -241,6 +240,14 @@ int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout)
     }
     renewer->busy = true;
     return HF_OK;
+}
+
+void hf_renewer_give_up(struct hf_renewer *renewer)
+{
+    hf_timer_stop(&renewer->etcd->timers, &renewer->timer);
+    hf_stream_give_up(renewer->stream);
+    renewer->stream = NULL;
+    renewer->busy = false;
 }
 
 hf_ms hf_renewer_get_sent_at(const struct hf_renewer *renewer)

@@ -63,6 +63,10 @@ void hf_renewer_close(struct hf_renewer *renewer);
  * one goes to the next endpoint. HF_EAGAIN while one is under way. */
 int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout) HF_MUST_CHECK;
 
+/* The endpoint is no good, though it may answer: the next renewal goes to the next one. No
+ * callback comes for one that is under way. */
+void hf_renewer_give_up(struct hf_renewer *renewer);
+
 /* When the last one was sent. */
 hf_ms hf_renewer_get_sent_at(const struct hf_renewer *renewer);
 

@@ -186,13 +186,15 @@ static int follow_lease(struct hf_session *session)
     return err;
 }
 
-/* The renewer goes to the next endpoint by itself after a failure, and ends an attempt by
- * itself at its deadline: rotate and ABANDON need nothing more. */
-static void renew(struct hf_session *session, hf_ms until)
+/* After a failure the renewer goes to the next endpoint by itself; a member whose answers do
+ * not count has to be left by us. */
+static void renew(struct hf_session *session, hf_ms until, bool rotate)
 {
     hf_ms now = now_of(session);
     int err = HF_ENOMEM; /* no renewer could be made */
 
+    if (session->renewer != NULL && rotate)
+        hf_renewer_give_up(session->renewer);
     if (session->renewer != NULL)
         err = hf_renewer_send(session->renewer, until > now ? until - now : 1);
     if (err == HF_OK)
@@ -288,8 +290,10 @@ static void drive(struct hf_session *session)
         if (err != HF_OK)
             complain(session, "renew", err, hf_err_text(err));
         switch (step.what) {
-        case HF_LEASE_RENEW: renew(session, step.until); continue;
+        case HF_LEASE_RENEW: renew(session, step.until, step.rotate); continue;
         case HF_LEASE_ABANDON:
+            if (session->renewer != NULL)
+                hf_renewer_give_up(session->renewer);
             hf_lease_on_renew_failed(&session->machine, session->machine.sent_at, now,
                                      random_word());
             continue;
