@@ -96,12 +96,14 @@ static void fill_kv(struct hft_outcome *outcome, const struct hf_kv *kvs, size_t
                    (const char *)kvs->value.data);
     outcome->create_rev = kvs->create_rev;
     outcome->mod_rev = kvs->mod_rev;
+    outcome->version = kvs->version;
     outcome->lease = kvs->lease;
 }
 
 void hft_on_write(const struct hf_write_result *result, void *arg)
 {
     fill(arg, &result->result);
+    ((struct hft_outcome *)arg)->deleted = result->deleted;
 }
 
 void hft_on_range(const struct hf_range_result *result, void *arg)
@@ -113,7 +115,25 @@ void hft_on_range(const struct hf_range_result *result, void *arg)
 void hft_on_grant(const struct hf_grant_result *result, void *arg)
 {
     fill(arg, &result->result);
+    ((struct hft_outcome *)arg)->id = result->id;
     ((struct hft_outcome *)arg)->ttl_s = result->ttl_s;
+}
+
+void hft_on_ttl(const struct hf_ttl_result *result, void *arg)
+{
+    fill(arg, &result->result);
+    ((struct hft_outcome *)arg)->ttl_s = result->ttl_s;
+    ((struct hft_outcome *)arg)->count = (int64_t)result->key_count;
+}
+
+void hft_on_status(const struct hf_status_result *result, void *arg)
+{
+    struct hft_outcome *outcome = arg;
+
+    fill(outcome, &result->result);
+    outcome->count = (int64_t)result->alarm_count;
+    if (result->alarm_count > 0)
+        (void)snprintf(outcome->value, sizeof outcome->value, "%s", result->alarms[0]);
 }
 
 void hft_on_txn(const struct hf_txn_result *result, void *arg)
@@ -173,6 +193,64 @@ void hft_revoke(struct hft_client *client, int64_t lease)
 
     expect_ok(client, &outcome,
               hf_etcd_lease_revoke(client->etcd, lease, hft_on_write, &outcome, NULL));
+}
+
+struct hft_outcome hft_read(struct hft_client *client, const char *key)
+{
+    struct hf_range_request request = { .range.key = hf_bytes_of(key) };
+    struct hft_outcome outcome = { 0 };
+
+    ck_assert_int_eq(hf_etcd_range(client->etcd, &request, hft_on_range, &outcome, NULL),
+                     HF_OK);
+    hft_await(client, &outcome, STEP_MS);
+    return outcome;
+}
+
+struct hft_outcome hft_commit(struct hft_client *client, struct hf_txn *txn, bool resend)
+{
+    struct hf_txn_options options = { .resend = resend };
+    struct hft_outcome outcome = { 0 };
+
+    ck_assert_int_eq(hf_txn_commit(client->etcd, txn, &options, hft_on_txn, &outcome, NULL),
+                     HF_OK);
+    hf_txn_free(txn);
+    hft_await(client, &outcome, STEP_MS);
+    return outcome;
+}
+
+static void on_renewal(const struct hf_renewal *renewal, void *arg)
+{
+    struct hft_renewals *renewals = arg;
+
+    renewals->count++;
+    renewals->last = *renewal;
+    renewals->ended_at = hft_now();
+    (void)snprintf(renewals->message, sizeof renewals->message, "%s", renewal->message);
+    renewals->last.message = renewals->message;
+}
+
+void hft_renewals_start(struct hft_client *client, struct hft_renewals *renewals, int64_t lease)
+{
+    *renewals = (struct hft_renewals){ 0 };
+    ck_assert_int_eq(
+        hf_renewer_new(client->etcd, lease, on_renewal, renewals, &renewals->renewer), HF_OK);
+}
+
+void hft_renewals_stop(struct hft_renewals *renewals)
+{
+    hf_renewer_close(renewals->renewer);
+    renewals->renewer = NULL;
+}
+
+struct hf_renewal hft_renew(struct hft_client *client, struct hft_renewals *renewals,
+                            hf_ms timeout)
+{
+    unsigned before = renewals->count;
+
+    ck_assert_int_eq(hf_renewer_send(renewals->renewer, timeout), HF_OK);
+    hft_client_until(client, &renewals->count, before + 1, timeout + STEP_MS,
+                     "the renewal to end");
+    return renewals->last;
 }
 
 static void on_event(const struct hf_mirror_event *event, void *arg)

@@ -39,12 +39,15 @@ struct hft_outcome {
     bool succeeded; /* of a txn */
     unsigned resent;
     int64_t count; /* of keys read */
-    int64_t ttl_s; /* of a grant */
+    int64_t id;    /* of a lease that was granted */
+    int64_t ttl_s; /* of a grant, or left */
+    int64_t deleted;
     hf_ms sent_at;
     struct hf_etcd_header header;
     char message[256];
     char value[256]; /* of the first key read */
     hf_rev create_rev, mod_rev;
+    int64_t version;
     int64_t lease;
 };
 
@@ -52,10 +55,33 @@ struct hft_outcome {
 void hft_on_write(const struct hf_write_result *result, void *arg);
 void hft_on_range(const struct hf_range_result *result, void *arg);
 void hft_on_grant(const struct hf_grant_result *result, void *arg);
+void hft_on_ttl(const struct hf_ttl_result *result, void *arg);
+void hft_on_status(const struct hf_status_result *result, void *arg);
 void hft_on_txn(const struct hf_txn_result *result, void *arg);
 
 /* Runs the loop until the outcome is there. */
 void hft_await(struct hft_client *client, struct hft_outcome *outcome, hf_ms timeout);
+
+/* Started, awaited, told: a key as it is now, a txn (which is freed). */
+struct hft_outcome hft_read(struct hft_client *client, const char *key);
+struct hft_outcome hft_commit(struct hft_client *client, struct hf_txn *txn, bool resend);
+
+/* Renewals of one lease, one after the other. */
+struct hft_renewals {
+    struct hf_renewer *renewer;
+    unsigned count;
+    struct hf_renewal last; /* its message is kept below */
+    hf_ms ended_at;
+    char message[256];
+};
+
+void hft_renewals_start(struct hft_client *client, struct hft_renewals *renewals,
+                        int64_t lease);
+void hft_renewals_stop(struct hft_renewals *renewals);
+
+/* Sends one and waits for its end, whatever that is. */
+struct hf_renewal hft_renew(struct hft_client *client, struct hft_renewals *renewals,
+                            hf_ms timeout);
 
 /* A mirror that records what it was told. */
 struct hft_watcher {

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -60,6 +61,7 @@ struct rule {
 struct hft_proxy {
     pthread_t thread;
     struct hft_port port;
+    char endpoint[32];
     uint16_t upstream;
     int wake_fd;
     struct hf_clock clock;
@@ -409,6 +411,8 @@ struct hft_proxy *hft_proxy_new(uint16_t upstream)
     ck_assert_int_eq(pthread_mutex_init(&proxy->lock, NULL), 0);
     ck_assert_int_eq(pthread_cond_init(&proxy->obeyed, NULL), 0);
     hft_port_take(&proxy->port);
+    (void)snprintf(proxy->endpoint, sizeof proxy->endpoint, "http://127.0.0.1:%u",
+                   proxy->port.number);
     proxy->listen_fd = open_listener(proxy->port.number);
     ck_assert_msg(proxy->listen_fd >= 0, "cannot listen: %s", strerror(errno));
     start_thread(proxy);
@@ -446,6 +450,11 @@ void hft_proxy_free(struct hft_proxy *proxy)
 uint16_t hft_proxy_port(const struct hft_proxy *proxy)
 {
     return proxy->port.number;
+}
+
+const char *hft_proxy_endpoint(const struct hft_proxy *proxy)
+{
+    return proxy->endpoint;
 }
 
 void hft_proxy_set(struct hft_proxy *proxy, enum hft_proxy_way way, enum hft_proxy_mode mode)
@@ -497,6 +506,16 @@ void hft_proxy_cut(struct hft_proxy *proxy)
     proxy->cut = true;
     wait_until_obeyed(proxy);
     (void)pthread_mutex_unlock(&proxy->lock);
+}
+
+void hft_proxy_heal(struct hft_proxy *proxy)
+{
+    hft_proxy_door(proxy, HFT_PROXY_REFUSE);
+    hft_proxy_cut(proxy);
+    hft_proxy_set_both(proxy, HFT_PROXY_PASS);
+    hft_proxy_delay(proxy, HFT_PROXY_UP, 0);
+    hft_proxy_delay(proxy, HFT_PROXY_DOWN, 0);
+    hft_proxy_door(proxy, HFT_PROXY_OPEN);
 }
 
 void hft_proxy_cut_after(struct hft_proxy *proxy, enum hft_proxy_way way, uint64_t bytes)

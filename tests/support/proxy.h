@@ -45,6 +45,9 @@ void hft_proxy_free(struct hft_proxy *proxy);
 
 uint16_t hft_proxy_port(const struct hft_proxy *proxy);
 
+/* "http://127.0.0.1:<port>" */
+const char *hft_proxy_endpoint(const struct hft_proxy *proxy);
+
 void hft_proxy_set(struct hft_proxy *proxy, enum hft_proxy_way way, enum hft_proxy_mode mode);
 void hft_proxy_set_both(struct hft_proxy *proxy, enum hft_proxy_mode mode);
 
@@ -55,6 +58,10 @@ void hft_proxy_door(struct hft_proxy *proxy, enum hft_proxy_door door);
 
 /* Resets (RST) all connections, to both sides. What waited in the proxy is lost. */
 void hft_proxy_cut(struct hft_proxy *proxy);
+
+/* The fault is over: cuts what there is, and whoever connects from now on is served. Nobody
+ * gets a connection of which the end alone was healed. */
+void hft_proxy_heal(struct hft_proxy *proxy);
 
 /* Lets `bytes` more pass that way, over all connections together, then cuts: once. */
 void hft_proxy_cut_after(struct hft_proxy *proxy, enum hft_proxy_way way, uint64_t bytes);

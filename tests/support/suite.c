@@ -1,0 +1,21 @@
+#include "support/suite.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+int hft_suite_run(const char *name, TCase *first, ...)
+{
+    Suite *suite = suite_create(name);
+    va_list args;
+
+    va_start(args, first);
+    for (TCase *tcase = first; tcase != NULL; tcase = va_arg(args, TCase *))
+        suite_add_tcase(suite, tcase);
+    va_end(args);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
