@@ -86,23 +86,34 @@ grpc_channel *hf_lane_get(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t *re
     return lane->channel;
 }
 
+static void drop(struct hf_lane *lane)
+{
+    if (lane->channel != NULL)
+        grpc_channel_destroy(lane->channel);
+    lane->channel = NULL;
+}
+
+/* An endpoint that one purpose found wanting would keep the others waiting as well, each for
+ * the length of its own patience: all leave it. Where there is no other, only the one purpose
+ * gets a new connection. */
 void hf_lane_give_up(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t generation)
 {
     struct hf_lane *lane = lane_of(etcd, id);
+    size_t given_up = lane->endpoint;
 
     if (lane->channel == NULL || lane->generation != generation)
         return;
-    hf_lane_drop(etcd, id);
-    lane->endpoint = (lane->endpoint + 1) % etcd->endpoint_count;
+    drop(lane);
     etcd->stats.rotations++;
+    for (int i = 0; i < HF_LANE_COUNT && etcd->endpoint_count > 1; i++) {
+        if (etcd->lanes[i].endpoint != given_up)
+            continue;
+        drop(&etcd->lanes[i]);
+        etcd->lanes[i].endpoint = (given_up + 1) % etcd->endpoint_count;
+    }
 }
 
 void hf_lane_drop(struct hf_etcd *etcd, enum hf_lane_id id)
 {
-    struct hf_lane *lane = lane_of(etcd, id);
-
-    if (lane->channel == NULL)
-        return;
-    grpc_channel_destroy(lane->channel);
-    lane->channel = NULL;
+    drop(lane_of(etcd, id));
 }

@@ -30,8 +30,9 @@ struct hf_lane {
 /* The channel that serves this purpose now (borrowed) and its generation. */
 grpc_channel *hf_lane_get(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t *ret_generation);
 
-/* The channel of that generation did badly: the next use goes to the next endpoint. Late
- * reports about an earlier channel are ignored. */
+/* The channel of that generation did badly: the next use goes to the next endpoint, and so does
+ * that of the other lanes which are on the same one. Calls and streams that are under way there
+ * go on. Late reports about an earlier channel are ignored. */
 void hf_lane_give_up(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t generation);
 
 /* Drops the channel but keeps the endpoint: new credentials, or no longer needed. Calls that
