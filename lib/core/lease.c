@@ -159,7 +159,7 @@ static enum hf_lease_state state_at(const struct hf_lease *l, hf_ms now)
 {
     if (l->lost)
         return HF_LEASE_LOST;
-    if (now >= l->fence_at || now >= lapse_at(l))
+    if (now >= l->fence_at)
         return HF_LEASE_FENCED;
     return now >= jeopardy_at(l) ? HF_LEASE_JEOPARDY : HF_LEASE_HELD;
 }
@@ -215,7 +215,6 @@ hf_ms hf_lease_deadline(const struct hf_lease *l, hf_ms now)
     if (l->lost)
         return earliest;
     consider(jeopardy_at(l), now, &earliest);
-    consider(lapse_at(l), now, &earliest);
     consider(l->in_flight ? attempt_end(l, l->sent_at) : l->renew_at, now, &earliest);
     if (wants_verification(l, now))
         consider(l->verify_at, now, &earliest);
@@ -295,8 +294,8 @@ static void count_renewal(struct hf_lease *l, const struct hf_lease_reply *r, hf
     l->counted_at = r->sent_at;
     l->ttl = ttl_from_seconds(r->ttl_s);
     schedule_renewal(l, random);
-    if (!l->held_back && now < l->fence_at)
-        l->fence_at = lapse_at(l);
+    if (now < l->fence_at)
+        l->fence_at = l->held_back ? earlier(l->fence_at, lapse_at(l)) : lapse_at(l);
 }
 
 /* What runs was registered under this lease. It gets a moment to be registered under the next

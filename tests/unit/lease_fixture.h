@@ -2,12 +2,8 @@
 #ifndef HF_TESTS_UNIT_LEASE_FIXTURE_H
 #define HF_TESTS_UNIT_LEASE_FIXTURE_H
 
-#include <check.h>
-#include <stdlib.h>
-
 #include "core/lease.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "unit/suite.h"
 
 enum { T = 15000, ID = 7, MEMBER = 1 };
 
@@ -59,19 +55,6 @@ static inline enum hf_lease_state state(const struct hf_lease *l, hf_ms now)
 static inline enum hf_lease_what what(const struct hf_lease *l, hf_ms now)
 {
     return hf_lease_next(l, now).what;
-}
-
-/* Runs one test case as a program. */
-static inline int run(const char *suite, TCase *tcase)
-{
-    Suite *s = suite_create(suite);
-
-    suite_add_tcase(s, tcase);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 #endif

@@ -1,4 +1,4 @@
-#include "lease_fixture.h"
+#include "unit/lease_fixture.h"
 
 START_TEST(without_a_lease_nothing_is_due_and_nothing_is_frozen)
 {

@@ -1,4 +1,4 @@
-#include "lease_fixture.h"
+#include "unit/lease_fixture.h"
 
 START_TEST(what_ran_under_a_lost_lease_is_frozen_after_a_grace)
 {
