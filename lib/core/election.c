@@ -30,7 +30,8 @@ enum knowledge {
     KEY_UNCERTAIN, /* absent, but for a campaign of ours whose outcome is not known */
     KEY_OTHERS,
     KEY_MINE,
-    KEY_DOUBTED, /* mine, but it must be read again before we act */
+    KEY_DOUBTED,  /* mine, but it must be read again before we act */
+    KEY_GIVEN_UP, /* mine, but a resignation that was sent may take effect at any time */
 };
 
 /* What our lease is worth. */
@@ -76,6 +77,7 @@ static struct rule when_standing(enum knowledge key, enum proof p)
     case KEY_OTHERS:    return row(p, FOLLOW,  RELEASE, FOLLOW,   FOLLOW);
     case KEY_MINE:      return row(p, FOLLOW,  RELEASE, PAUSE,    LEAD);
     case KEY_DOUBTED:   return row(p, FOLLOW,  RELEASE, PAUSE,    RECHECK);
+    case KEY_GIVEN_UP:  return row(p, FOLLOW,  RELEASE, RESIGN,   RESIGN);
     }
     return FOLLOW;
 }
@@ -90,7 +92,8 @@ static struct rule when_withdrawn(enum knowledge key, enum proof p)
                                 /* no lease  spent    unproven  proven */
     case KEY_UNCERTAIN: return row(p, FOLLOW,  INQUIRE, INQUIRE,  INQUIRE);
     case KEY_MINE:
-    case KEY_DOUBTED:   return row(p, FOLLOW,  RESIGN,  RESIGN,   RESIGN);
+    case KEY_DOUBTED:
+    case KEY_GIVEN_UP:  return row(p, FOLLOW,  RESIGN,  RESIGN,   RESIGN);
     }
     return FOLLOW;
 }
@@ -116,6 +119,8 @@ static bool is_mine(const struct hf_election *e)
 
 static enum knowledge knowledge(const struct hf_election *e)
 {
+    if (is_mine(e) && e->key.create_rev == e->resigned)
+        return KEY_GIVEN_UP;
     if (is_mine(e))
         return e->doubted ? KEY_DOUBTED : KEY_MINE;
     if (e->read && e->key.present)
@@ -234,7 +239,6 @@ void hf_election_on_lease(struct hf_election *e, int64_t lease, hf_ms proven_unt
         doubt(e, now);
     e->lease = lease;
     e->proven_until = proven_until;
-    (void)advance(e, now);
 }
 
 /* A key that is gone comes back only with a later revision, and never with an earlier one. */
@@ -320,10 +324,7 @@ void hf_election_on_sent(struct hf_election *e, enum hf_election_what what, hf_m
     case HF_ELECTION_NEW_LEASE: return;
     case HF_ELECTION_VERIFY: break;
     case HF_ELECTION_CAMPAIGN: e->uncertain = true; break;
-    case HF_ELECTION_RESIGN:
-        e->resigned = e->key.create_rev;
-        doubt(e, now); /* in case that we stand again before the answer */
-        break;
+    case HF_ELECTION_RESIGN: e->resigned = e->key.create_rev; break;
     }
     e->in_flight = what;
     e->sent_at = now;
@@ -331,16 +332,16 @@ void hf_election_on_sent(struct hf_election *e, enum hf_election_what what, hf_m
     e->outdated = false;
 }
 
-static int on_answer(struct hf_election *e, enum hf_election_what what,
-                     const struct hf_election_key *key, hf_ms now, uint32_t random)
+static int on_answer(struct hf_election *e, const struct hf_election_key *key, hf_ms now,
+                     uint32_t random)
 {
     bool news;
     int err = learn(e, key, now, random, &news);
 
-    if (what == HF_ELECTION_CAMPAIGN || (what == HF_ELECTION_VERIFY && news))
+    if (news) {
         e->uncertain = false;
-    if (what == HF_ELECTION_VERIFY && news && e->sent_at >= e->doubt_at)
-        e->doubted = false;
+        e->doubted = e->doubted && e->sent_at < e->doubt_at;
+    }
     return err;
 }
 
@@ -356,7 +357,7 @@ int hf_election_on_outcome(struct hf_election *e, enum hf_election_outcome outco
         return HF_OK;
 
     switch (outcome) {
-    case HF_ELECTION_ANSWERED: err = on_answer(e, what, key, now, random); break;
+    case HF_ELECTION_ANSWERED: err = on_answer(e, key, now, random); break;
     case HF_ELECTION_NO_LEASE:
         e->spent = e->sent_lease;
         e->uncertain = false;

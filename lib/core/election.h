@@ -11,8 +11,8 @@
  *     until that lease was due to be proven again; a Txn that won under a lease that is gone
  *     meanwhile makes nobody a leader;
  *   - after an interruption (jeopardy, another lease) the key is read again before we act;
- *   - with a lease that died, or whose key was deleted, there is no campaign: a new lease
- * first;
+ *   - nobody campaigns with a lease that died or whose key was deleted: a new lease first;
+ *   - a term that was given up is never led again, since the deletion may come late;
  *   - terms only grow, until a history reset is reported.
  * Every write of a leader compares the key all the same: this shortens overlaps, the compare
  * makes them harmless.
@@ -20,16 +20,16 @@
  *     drive():
  *         loop:
  *             now = clock now
- *             hf_election_on_lease(&e, hf_lease_save(&lease).id, hf_lease_proven_until(&lease),
- *                                  now)
+ *             hf_election_on_lease(&e, hf_lease_save(&lease).id,
+ *                                  hf_lease_proven_until(&lease), now)
  *             step = hf_election_next(&e, now)
  *             publish step.state, step.term
  *             switch step.what:
  *             NONE:      set the timer to hf_election_deadline(&e, now); return
  *             CAMPAIGN:  create the key under step.lease, else read it
  *             VERIFY:    read the key, linearizably
- *             RESIGN:    delete the key if it is still of step.lease and step.term, else read
- * it NEW_LEASE: hf_lease_on_lost(&lease, step.lease, now), revoke it; continue
+ *             RESIGN:    delete the key of step.lease and step.term, else read it
+ *             NEW_LEASE: hf_lease_on_lost(&lease, step.lease, now); revoke it; continue
  *             hf_election_on_sent(&e, step.what, now)
  *
  *     the answer:       hf_election_on_outcome(&e, ANSWERED, what the key is now); drive()
