@@ -40,10 +40,12 @@ static void put_separator(struct writer *w, size_t n_before)
         hf_buf_append(w->out, "    ", 4);
 }
 
+/* What is written can be read again: the reader's default limit holds here, too. */
 static void open_bracket(struct writer *w, char bracket)
 {
     hf_buf_putc(w->out, bracket);
-    w->level++;
+    if (++w->level > HF_JSON_MAX_DEPTH)
+        fail(w, HF_ELIMIT);
 }
 
 static void close_bracket(struct writer *w, char bracket, size_t n_elements)
@@ -421,15 +423,15 @@ static void put_message(struct writer *w, const ProtobufCMessage *message,
 {
     size_t first;
 
-    if (w->level >= HF_JSON_MAX_DEPTH) {
-        fail(w, HF_ELIMIT);
-    } else if (hf_json_type_kind(message->descriptor) != HF_JSON_PLAIN) {
+    if (w->err != HF_OK)
+        return; /* no deeper: it may be the depth that failed */
+    if (hf_json_type_kind(message->descriptor) != HF_JSON_PLAIN) {
         put_time(w, message);
-    } else {
-        first = open_old(w, old, message->descriptor);
-        put_members(w, message, first);
-        close_old(w, first);
+        return;
     }
+    first = open_old(w, old, message->descriptor);
+    put_members(w, message, first);
+    close_old(w, first);
 }
 
 /* Takes back what was written since `before` if anything of it failed. */
