@@ -30,8 +30,13 @@
  *             VERIFY:  if nothing is registered under the lease: hf_lease_on_emptied()
  *                      else send a Txn that compares it; hf_lease_on_verify_sent(now)
  *
- *     a reply, a failure, a Txn's outcome, a deleted key, the timer: hf_lease_on_...; drive()
- *     LOST: grant a lease with a new id; hf_lease_on_granted; drive() */
+ *     a renewal ended:    hf_lease_on_reply or hf_lease_on_renew_failed; drive()
+ *     the Txn committed:  hf_lease_on_verified; refused: hf_lease_on_lost; no answer:
+ *                         hf_lease_on_verify_failed; drive()
+ *     our key is deleted: hf_lease_on_lost; drive()
+ *     LOST:               grant a lease with a new id; hf_lease_on_granted; drive()
+ *
+ * tests/unit/test_election_rivals.c drives this machine and the election that way. */
 #ifndef HF_CORE_LEASE_H
 #define HF_CORE_LEASE_H
 
@@ -194,7 +199,8 @@ int hf_lease_on_resumed(struct hf_lease *lease, const struct hf_lease_record *re
 /* The record to be resumed from. */
 struct hf_lease_record hf_lease_save(const struct hf_lease *lease);
 
-/* A renewal left at `at`. One is under way at a time. */
+/* A renewal leaves at `at`, or a moment later: its reply may name the exact time. One is under
+ * way at a time. */
 void hf_lease_on_renew_sent(struct hf_lease *lease, hf_ms at);
 
 /* A renewal was answered, perhaps one that was abandoned long ago. */

@@ -292,6 +292,18 @@ START_TEST(a_late_reply_to_an_abandoned_attempt_counts_by_its_own_send_time)
 }
 END_TEST
 
+START_TEST(a_reply_may_name_a_later_send_time_than_was_reported)
+{
+    struct hf_lease l = granted();
+    struct hf_lease_reply r = reply(5003); /* as the transport read the clock */
+
+    hf_lease_on_renew_sent(&l, 5000);
+    ck_assert_int_eq(hf_lease_on_reply(&l, &r, 5020, 0), HF_LEASE_COUNTED);
+    ck_assert(!l.in_flight);
+    ck_assert_int_eq(hf_lease_deadline(&l, 5020), 10003);
+}
+END_TEST
+
 START_TEST(a_stale_answer_to_an_abandoned_attempt_changes_nothing)
 {
     struct hf_lease l = granted();
@@ -524,6 +536,7 @@ int main(void)
     tcase_add_test(t, an_attempt_that_fails_at_once_is_repeated_after_a_pause);
     tcase_add_test(t, a_late_failure_of_an_abandoned_attempt_does_not_end_the_next_one);
     tcase_add_test(t, a_late_reply_to_an_abandoned_attempt_counts_by_its_own_send_time);
+    tcase_add_test(t, a_reply_may_name_a_later_send_time_than_was_reported);
     tcase_add_test(t, a_stale_answer_to_an_abandoned_attempt_changes_nothing);
     tcase_add_test(t, renewals_are_spread_by_the_jitter_and_no_further);
     tcase_add_test(t, jeopardy_ends_with_a_renewal_that_counts);
