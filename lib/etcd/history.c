@@ -26,7 +26,7 @@ static void ask(struct hf_history *history)
     int err;
 
     if (history->key.len == 0) {
-        request.range = (struct hf_key_range){ .key = hf_bytes_of("\001") };
+        request.range = (struct hf_key_range){ .key = history->readable };
         request.revision = 0;
     }
     err = hf_etcd_range(history->etcd, &request, on_answer, history, &history->call);
@@ -87,10 +87,11 @@ static void on_answer(const struct hf_range_result *answer, void *arg)
     }
 }
 
-void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, hf_history_fn fn,
-                     void *arg)
+void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, struct hf_bytes readable,
+                     hf_history_fn fn, void *arg)
 {
     *history = (struct hf_history){ .etcd = etcd,
+                                    .readable = readable,
                                     .fn = fn,
                                     .arg = arg,
                                     .key = { .limit = LARGEST_KEY },

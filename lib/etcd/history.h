@@ -18,8 +18,9 @@ struct hf_history {
     struct hf_etcd *etcd;
     hf_history_fn fn;
     void *arg;
-    uint64_t cluster_id; /* 0: not known yet */
-    hf_rev revision;     /* newest that etcd has told us of */
+    struct hf_bytes readable; /* a key that we may read, be it there or not */
+    uint64_t cluster_id;      /* 0: not known yet */
+    hf_rev revision;          /* newest that etcd has told us of */
     /* The witness; key empty when there is none. */
     struct hf_buf key;
     hf_rev create_rev;
@@ -31,8 +32,10 @@ struct hf_history {
     unsigned doubts; /* answers in a row that looked like an older history */
 };
 
-void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, hf_history_fn fn,
-                     void *arg);
+/* `readable` is borrowed: what is asked about while there is no witness. It must be one that
+ * our user has the permission to read. */
+void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, struct hf_bytes readable,
+                     hf_history_fn fn, void *arg);
 void hf_history_done(struct hf_history *history);
 
 /* Everything seen belongs to another history: begin anew. */

@@ -512,8 +512,11 @@ int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
     mirror->etcd = etcd;
     etcd->attached++;
     configure(mirror, cfg);
-    hf_history_init(&mirror->history, etcd, on_history, mirror);
     code = copy_ranges(mirror, cfg);
+    hf_history_init(&mirror->history, etcd,
+                    code == HF_OK ? hf_bytes_from(mirror->ranges[0].bounds.key)
+                                  : (struct hf_bytes){ 0 },
+                    on_history, mirror);
     if (code == HF_OK)
         code = hf_timer_start(&etcd->timers, &mirror->retry, now);
     if (code == HF_OK)
