@@ -284,8 +284,8 @@ static void on_trouble(int err, const char *message, hf_ms retry_in, void *arg)
     watcher->last_trouble = err;
 }
 
-void hft_watcher_start_with(struct hft_client *client, struct hft_watcher *watcher,
-                            const struct hf_mirror_config *cfg)
+void hft_watcher_begin(struct hft_client *client, struct hft_watcher *watcher,
+                       const struct hf_mirror_config *cfg)
 {
     struct hf_mirror_config own = *cfg;
     struct hf_error err = { "" };
@@ -296,6 +296,12 @@ void hft_watcher_start_with(struct hft_client *client, struct hft_watcher *watch
     own.arg = watcher;
     ck_assert_msg(hf_mirror_new(client->etcd, &own, &watcher->mirror, &err) == HF_OK,
                   "the mirror does not start: %s", err.text);
+}
+
+void hft_watcher_start_with(struct hft_client *client, struct hft_watcher *watcher,
+                            const struct hf_mirror_config *cfg)
+{
+    hft_watcher_begin(client, watcher, cfg);
     hft_client_until(client, &watcher->synced, 1, STEP_MS, "the mirror to be synced");
 }
 

@@ -100,6 +100,9 @@ void hft_watcher_start(struct hft_client *client, struct hft_watcher *watcher,
                        const char *prefix);
 void hft_watcher_start_with(struct hft_client *client, struct hft_watcher *watcher,
                             const struct hf_mirror_config *cfg);
+/* The same without waiting. */
+void hft_watcher_begin(struct hft_client *client, struct hft_watcher *watcher,
+                       const struct hf_mirror_config *cfg);
 void hft_watcher_stop(struct hft_watcher *watcher);
 
 /* Conditions for hft_loop_until. */
