@@ -12,6 +12,7 @@
 #include "support/etcd.h"
 #include "support/loop.h"
 #include "support/process.h"
+#include "support/suite.h"
 #include "support/ticker.h"
 
 static const struct hft_etcd_options QUICK = { .no_fsync = true };
@@ -175,7 +176,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("support");
     TCase *t = tcase_create("etcd");
 
     tcase_set_timeout(t, 120);
@@ -186,11 +186,5 @@ int main(void)
     tcase_add_test(t, a_crashed_test_leaves_no_etcd_and_no_directory);
     tcase_add_test(t, loop_runs_until_a_condition_holds_and_no_further);
     tcase_add_test(t, ticker_sees_that_the_process_stood_still);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("support", t, NULL);
 }

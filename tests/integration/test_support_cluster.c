@@ -8,6 +8,7 @@
 #include "support/admin.h"
 #include "support/cluster.h"
 #include "support/pki.h"
+#include "support/suite.h"
 #include "support/truth.h"
 
 static const struct hft_etcd_options QUICK = { .no_fsync = true };
@@ -297,7 +298,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("support/cluster");
     TCase *t = tcase_create("cluster");
 
     tcase_set_timeout(t, 120);
@@ -312,11 +312,5 @@ int main(void)
     tcase_add_test(t, a_server_certificate_alone_lets_every_client_in);
     tcase_add_test(t, truth_is_exact);
     tcase_add_test(t, truth_tells_every_kind_of_difference);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("support/cluster", t, NULL);
 }

@@ -11,6 +11,7 @@
 
 #include "support/port.h"
 #include "support/proxy.h"
+#include "support/suite.h"
 #include "support/wait.h"
 
 #define PATIENCE_MS 10000
@@ -318,7 +319,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("support/proxy");
     TCase *t = tcase_create("proxy");
 
     tcase_set_timeout(t, 60);
@@ -333,11 +333,5 @@ int main(void)
     tcase_add_test(t, a_refusing_door_turns_new_ones_away_and_opens_again);
     tcase_add_test(t, a_slow_reader_gets_every_byte);
     tcase_add_test(t, a_dead_upstream_is_a_reset_for_the_client);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("support/proxy", t, NULL);
 }
