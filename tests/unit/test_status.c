@@ -50,6 +50,7 @@ static const struct {
     { GRPC_STATUS_UNAVAILABLE, "DNS resolution failed for nowhere.invalid:2379", HF_EAGAIN,
       RETRY | ROTATE },
     { GRPC_STATUS_UNAVAILABLE, "empty address list: ", HF_EAGAIN, RETRY | ROTATE },
+    { GRPC_STATUS_UNAVAILABLE, "Channel Destroyed", HF_EAGAIN, RETRY | ROTATE },
 
     /* 4 and 1: unknown, too. */
     { GRPC_STATUS_DEADLINE_EXCEEDED, "Deadline Exceeded", HF_ETIMEOUT,
