@@ -200,13 +200,10 @@ static bool would_block(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-static void enqueue(struct flow *flow, struct chunk *chunk, hf_ms due)
+/* Only the head of the queue is ever sent: a delay that was shortened lets nothing overtake. */
+static void enqueue(struct flow *flow, struct chunk *chunk)
 {
-    bool empty = flow->head == NULL;
-
-    /* A delay that was shortened lets nothing overtake. */
-    chunk->due = !empty && flow->tail->due > due ? flow->tail->due : due;
-    if (empty)
+    if (flow->head == NULL)
         flow->head = chunk;
     else
         flow->tail->next = chunk;
@@ -234,7 +231,8 @@ static void take_input(struct hft_proxy *proxy, struct conn *conn, int way)
             chunk->next = NULL;
             chunk->len = (size_t)n;
             chunk->sent = 0;
-            enqueue(flow, chunk, hf_clock_now(&proxy->clock) + rule->delay);
+            chunk->due = hf_clock_now(&proxy->clock) + rule->delay;
+            enqueue(flow, chunk);
         } else {
             free(chunk);
         }
