@@ -8,6 +8,8 @@ struct hf_json_block {
     union hf_json_align data[];
 };
 
+/* Mostly the first block suffices, and else little is missing: a quarter of what there is
+ * wastes little then, and grows fast enough where much is missing. */
 static char *add_block(struct hf_json_arena *arena, size_t size)
 {
     struct hf_json_block *block;
@@ -28,6 +30,8 @@ static char *add_block(struct hf_json_arena *arena, size_t size)
     }
     arena->next = (char *)block->data;
     arena->end = arena->next + size;
+    arena->total_bytes += size;
+    arena->block_bytes = arena->total_bytes / 4;
     return arena->next;
 }
 

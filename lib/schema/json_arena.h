@@ -9,13 +9,13 @@
 
 struct hf_json_block;
 
-/* Zero-initialise, but for block_bytes: the size of a block unless one allocation needs more.
- */
+/* Zero-initialise, but for block_bytes: how large the first block is to be. */
 struct hf_json_arena {
     struct hf_json_block *first;
     char *next;
     char *end;
-    size_t block_bytes;
+    size_t block_bytes; /* of the next block, unless one allocation needs more */
+    size_t total_bytes;
 };
 
 /* NULL when there is no memory. `align` is 1 or HF_JSON_ALIGN. */

@@ -7,8 +7,6 @@
 #include "schema/json.h"
 #include "schema/json_type.h"
 
-#define NAMES_BLOCK_BYTES 256
-
 void hf_json_old_done(struct hf_json_old *old)
 {
     hf_json_arena_done(&old->arena);
@@ -76,10 +74,8 @@ int hf_json_old_open(struct hf_json_old *old, struct hf_json_span text,
         .arena = &old->arena,
         .err = old->err,
     };
-    int err;
+    int err = add_members(old, &scan, type);
 
-    old->arena.block_bytes = NAMES_BLOCK_BYTES;
-    err = add_members(old, &scan, type);
     hf_json_scan_done(&scan);
     return err;
 }

@@ -39,8 +39,7 @@ size_t hf_json_text_format_float(float value, char out[HF_JSON_DOUBLE_SIZE]);
 size_t hf_json_text_format_uint(uint64_t value, char out[HF_JSON_INT_SIZE]);
 
 /* Base64. The decoder's output needs HF_JSON_BASE64_ROOM bytes of the text's length, the
- * encoder's has exactly HF_JSON_BASE64_SIZE of the data's. The encoder pads and uses + and /.
- */
+ * encoder's has exactly HF_JSON_BASE64_SIZE of the data's, padded, with + and /. */
 #define HF_JSON_BASE64_ROOM(len) ((len) / 4 * 3 + 2)
 #define HF_JSON_BASE64_SIZE(len) (((len) + 2) / 3 * 4)
 int hf_json_text_parse_base64(const char *text, size_t len, uint8_t *out,

@@ -475,30 +475,54 @@ END_TEST
 
 static int decode_and_encode(void *arg)
 {
-    static const char TEXT[] =
-        "{\"aString\":\"\\u00e9\",\"int32s\":[1,2,3,4,5,6,7,8,9],\"child\":{\"strings\":[\"a\","
-        "\"b\"],\"new\":{\"\\u0061\":1,\"b\":2}},\"childByName\":{\"k\":{\"blobs\":[\"AQID\"],"
-        "\"x\":[]}},\"byString\":{\"k\\n\":\"v\"},\"more\":{\"y\":true}}";
+    const char *text = arg;
     struct hf_buf out = { 0 };
     ProtobufCMessage *message;
     struct hf_error err;
-    int code = hf_json_decode(EVERYTHING, TEXT, strlen(TEXT), NULL, &message, &err);
+    int code = hf_json_decode(EVERYTHING, text, strlen(text), NULL, &message, &err);
 
-    (void)arg;
     if (code != HF_OK)
         return code;
     code = hf_json_encode(message, &out);
     hf_buf_done(&out);
     if (code == HF_OK)
-        code = hf_json_encode_over(message, TEXT, strlen(TEXT), &out, &err);
+        code = hf_json_encode_over(message, text, strlen(text), &out, &err);
     hf_buf_done(&out);
     hf_json_free(message);
     return code;
 }
 
+static const char *const BLOCKS[] = {
+    "\"x1_y2\":\"0123456789012345678901234567890123456789\"",
+    "\"x1_y2\":\"0123456789012345678901234567890123456789\\n\"",
+    "\"someBytes\":\"0123456789012345678901234567890123456789\"",
+    "\"int32s\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]",
+    "\"byString\":{\"0123456789012345678901234567890123456789\":\"\"}",
+    "\"unknown\\n0123456789012345678901234567890123456789\":1",
+};
+
 START_TEST(every_allocation_may_fail)
 {
-    ck_assert_uint_gt(hft_chaos_run(decode_and_encode, NULL), 8);
+    char text[] =
+        "{\"aString\":\"\\u00e9\",\"int32s\":[1,2,3,4,5,6,7,8,9],\"child\":{\"strings\":[\"a\","
+        "\"b\"],\"new\":{\"\\u0061\":1,\"b\":2}},\"childByName\":{\"k\":{\"blobs\":[\"AQID\"],"
+        "\"x\":[]}},\"byString\":{\"k\\n\":\"v\"},\"more\":{\"y\":true}}";
+
+    ck_assert_uint_gt(hft_chaos_run(decode_and_encode, text), 8);
+}
+END_TEST
+
+/* Each kind of value meets the end of a block in its turn. */
+START_TEST(every_block_may_fail)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    const char *member = BLOCKS[_i];
+
+    hf_buf_puts(&text, "{\"children\":[{}");
+    for (int padding = 0; padding < 24; padding++)
+        hf_buf_printf(&text, ",{\"aString\":\"%0*d\",%s}", 3 * padding + 1, 0, member);
+    hf_buf_puts(&text, "]}");
+    ck_assert_uint_gt(hft_chaos_run(decode_and_encode, text.data), 4);
 }
 END_TEST
 
@@ -523,6 +547,7 @@ int main(void)
     tcase_add_test(t, limits_hold);
     tcase_add_test(t, depth_is_bounded_by_default);
     tcase_add_test(t, every_allocation_may_fail);
+    tcase_add_loop_test(t, every_block_may_fail, 0, sizeof BLOCKS / sizeof BLOCKS[0]);
     suite_add_tcase(s, t);
 
     SRunner *runner = srunner_create(s);

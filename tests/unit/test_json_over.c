@@ -8,8 +8,7 @@
 #include "schema/json.h"
 #include "types/everything.pb-c.h"
 
-#define OWNER   (&holdfast__v1__owner__descriptor)
-#define PENDING (&holdfast__v1__pending__descriptor)
+#define OWNER (&holdfast__v1__owner__descriptor)
 
 /* The text of `new`, decoded, laid over `old`. */
 static char *over(const ProtobufCMessageDescriptor *type, const char *new, const char *old)
@@ -100,6 +99,29 @@ START_TEST(values_of_maps_keep_their_unknown_members_and_removed_keys_go)
 }
 END_TEST
 
+static size_t count(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        n++;
+    return n;
+}
+
+/* The inner object is new: it must not take what stood in the outer one of the same name. */
+START_TEST(an_unknown_member_stays_at_its_depth)
+{
+    HF_CLEANUP_FREE char *child = over(&holdfast__test__everything__descriptor,
+                                       "{\"child\":{\"child\":{}}}", "{\"child\":{\"x\":1}}");
+    HF_CLEANUP_FREE char *map = over(&holdfast__test__everything__descriptor,
+                                     "{\"childByName\":{\"k\":{\"childByName\":{\"k\":{}}}}}",
+                                     "{\"childByName\":{\"k\":{\"x\":1}}}");
+
+    ck_assert_uint_eq(count(child, "\"x\":1"), 1);
+    ck_assert_uint_eq(count(map, "\"x\":1"), 1);
+}
+END_TEST
+
 START_TEST(elements_of_arrays_do_not_keep_them)
 {
     HF_CLEANUP_FREE char *text =
@@ -177,6 +199,7 @@ int main(void)
     tcase_add_loop_test(t, lays_the_record_over_the_old_text, 0, n);
     tcase_add_loop_test(t, writing_over_is_stable, 0, n);
     tcase_add_test(t, values_of_maps_keep_their_unknown_members_and_removed_keys_go);
+    tcase_add_test(t, an_unknown_member_stays_at_its_depth);
     tcase_add_test(t, elements_of_arrays_do_not_keep_them);
     tcase_add_loop_test(t, a_broken_old_text_is_refused, 0, sizeof BROKEN / sizeof BROKEN[0]);
     tcase_add_test(t, limits_hold_for_the_old_text);
