@@ -23,20 +23,6 @@ struct example {
     const char *wanted;
 };
 
-/* Children start with a clean environment; the sanitizer in them needs its suppressions. */
-static const char *const *sanitizer_env(void)
-{
-    static char tsan[512];
-    static const char *env[2];
-    const char *options = getenv("TSAN_OPTIONS");
-
-    if (options != NULL) {
-        ck_assert_int_lt(snprintf(tsan, sizeof tsan, "TSAN_OPTIONS=%s", options), sizeof tsan);
-        env[0] = tsan;
-    }
-    return env;
-}
-
 static void start(struct example *example, const struct hft_etcd *etcd, const char *name)
 {
     HF_CLEANUP_FD int other = -1;
@@ -51,7 +37,7 @@ static void start(struct example *example, const struct hft_etcd *etcd, const ch
     example->pid = hft_process_spawn(&(struct hft_spawn){
         .argv =
             (const char *const[]){ HOLDFAST_EXAMPLES "/presence", etcd->endpoint, name, NULL },
-        .env = sanitizer_env(),
+        .env = hft_sanitizer_env(),
         .out = other,
         .err = other,
     });

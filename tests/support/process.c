@@ -44,6 +44,26 @@ static void become_child(const struct hft_spawn *spawn, pid_t parent, int null_f
         (void)dup2(spawn->err, STDERR_FILENO);
 }
 
+const char *const *hft_sanitizer_env(void)
+{
+    static const char *const NAMES[] = { "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS" };
+    static char text[3][1024];
+    static const char *env[4];
+    size_t count = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        const char *value = getenv(NAMES[i]);
+
+        if (value == NULL)
+            continue;
+        ck_assert_int_lt(snprintf(text[i], sizeof text[i], "%s=%s", NAMES[i], value),
+                         (int)sizeof text[i]);
+        env[count++] = text[i];
+    }
+    env[count] = NULL;
+    return env;
+}
+
 pid_t hft_process_spawn(const struct hft_spawn *spawn)
 {
     HF_CLEANUP_FD int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

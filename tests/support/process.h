@@ -17,6 +17,9 @@ struct hft_spawn {
     bool outlives; /* a session of its own, not killed when the test dies */
 };
 
+/* What a program that was built like this test needs for its sanitizer. */
+const char *const *hft_sanitizer_env(void);
+
 /* Starts the program in a clean environment and returns its pid. A program that cannot be
  * executed shows as exit status 127. Start from the test's main thread: the kernel kills the
  * child when the thread that started it ends. */
