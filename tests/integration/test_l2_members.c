@@ -1,0 +1,153 @@
+/* Members that hang, or answer for a term that is over: L2. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+#include "base/cleanup.h"
+#include "support/cluster.h"
+#include "support/holder.h"
+#include "support/proxy.h"
+#include "support/suite.h"
+#include "support/ticker.h"
+
+#define ANSWERED                                                                               \
+    "grpc_server_msg_sent_total{grpc_method=\"LeaseKeepAlive\","                               \
+    "grpc_service=\"etcdserverpb.Lease\",grpc_type=\"bidi_stream\"}"
+
+static struct hft_cluster cluster;
+static struct hft_client client;
+
+static void setup(void)
+{
+    hft_cluster_start(&cluster, &(struct hft_etcd_options){ .no_fsync = true });
+}
+
+static void teardown(void)
+{
+    hft_client_close(&client);
+    hft_cluster_done(&cluster);
+}
+
+static struct hft_etcd *member_after(const struct hft_etcd *member, int distance)
+{
+    return &cluster.member[(member - cluster.member + distance) % HFT_CLUSTER_SIZE];
+}
+
+static void move_leader(const struct hft_etcd *from, const struct hft_etcd *to)
+{
+    HF_CLEANUP_FREE char *status = NULL;
+    const char *id;
+    char hex[24];
+
+    hft_etcdctl_ok(to, &status, "endpoint", "status", "-w", "json", NULL);
+    id = strstr(status, "\"member_id\":");
+    ck_assert_ptr_nonnull(id);
+    (void)snprintf(hex, sizeof hex, "%" PRIx64,
+                   (uint64_t)strtoull(id + strlen("\"member_id\":"), NULL, 10));
+    hft_etcdctl_ok(from, NULL, "move-leader", hex, NULL);
+}
+
+struct answers {
+    const struct hft_etcd *member;
+    double before;
+};
+
+static bool has_answered(void *arg)
+{
+    const struct answers *answers = arg;
+
+    return hft_etcd_metric(answers->member, ANSWERED, 0) > answers->before;
+}
+
+/* A leader may answer although it leads no more. To have that for certain, its answer is kept
+ * on the way until another leads and we have heard so. */
+START_TEST(l2_a_renewal_answered_by_an_old_leader_does_not_count_and_the_leader_is_left)
+{
+    struct hft_etcd *old = hft_cluster_leader(&cluster), *new = member_after(old, 1);
+    struct hft_proxy *proxy = hft_proxy_new(old->client.number);
+    struct answers answers = { .member = old };
+    struct hft_client other;
+    struct hft_holder holder;
+    struct hft_outcome news;
+    hf_ms counted_at;
+    char endpoint[64];
+
+    hft_client_open(&client, hft_proxy_endpoint(proxy), new->endpoint, NULL);
+    hft_client_open(&other, new->endpoint, NULL);
+    hft_holder_start(&client, &holder, 30000); /* an attempt may take 5 s */
+    counted_at = holder.counted_at;
+    answers.before = hft_etcd_metric(old, ANSWERED, 0);
+    hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_HOLD);
+    hft_loop_until(&client.loop, has_answered, &answers, 30000, "the old leader's answer");
+    move_leader(old, new);
+    news = hft_read(&other, "k");
+    ck_assert_uint_gt(news.header.raft_term, hf_session_get_view(holder.session).record.term);
+    hf_session_on_header(holder.session, &news.header);
+    holder.fault_at = hft_now();
+    hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_PASS);
+
+    hft_client_until(&client, &holder.troubles, 1, 10000, "the answer");
+    ck_assert_msg(strstr(holder.last_trouble, "STALE") != NULL, "%s", holder.last_trouble);
+    ck_assert_int_eq(holder.counted_at, counted_at);
+    hft_holder_until_renewed(&holder, 10000);
+    hf_etcd_get_endpoint(client.etcd, endpoint, sizeof endpoint);
+    ck_assert_str_eq(endpoint, new->endpoint + strlen("http://"));
+    ck_assert_uint_eq(holder.losses, 0);
+    ck_assert_uint_eq(holder.fences, 0);
+    hft_holder_stop(&holder, true);
+    hft_client_close(&other);
+    hft_proxy_free(proxy);
+}
+END_TEST
+
+/* A leader that hangs takes its followers' time as well: they must elect another first. Awake
+ * again it believes for a moment that it still leads, and may say so. */
+START_TEST(l2_a_leader_stopped_is_left_within_8500ms_and_believed_by_nobody_after)
+{
+    const hf_ms ttl = 15000, bound = 8500;
+    struct hft_etcd *old = hft_cluster_leader(&cluster);
+    struct hft_holder holder;
+    struct hft_ticker ticker;
+    uint64_t term;
+
+    hft_ticker_start(&ticker);
+    hft_client_open(&client, old->endpoint, member_after(old, 1)->endpoint,
+                    member_after(old, 2)->endpoint, NULL);
+    hft_holder_start(&client, &holder, ttl);
+    hft_holder_register(&holder, "live");
+    term = hf_session_get_view(holder.session).record.term;
+
+    hft_ticker_mark(&ticker);
+    hft_etcd_pause(old);
+    holder.fault_at = hft_now();
+    hft_holder_until_renewed(&holder, 60000);
+    ck_assert_int_le(holder.renewed_at - holder.fault_at, bound + hft_ticker_stall(&ticker));
+    ck_assert_uint_eq(holder.jeopardies, 0);
+    ck_assert_uint_gt(hf_session_get_view(holder.session).record.term, term);
+
+    hft_etcd_resume(old);
+    holder.fault_at = hft_now();
+    holder.renewed_at = 0;
+    hft_holder_until_renewed(&holder, 60000);
+    ck_assert_uint_eq(holder.losses, 0);
+    ck_assert_uint_eq(holder.fences, 0);
+    ck_assert_int_eq(hft_read(&client, "live").lease, holder.lease);
+    hft_holder_stop(&holder, true);
+    hft_ticker_stop(&ticker);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("members");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 120);
+    tcase_add_test(
+        t, l2_a_renewal_answered_by_an_old_leader_does_not_count_and_the_leader_is_left);
+    tcase_add_test(t, l2_a_leader_stopped_is_left_within_8500ms_and_believed_by_nobody_after);
+    return hft_suite_run("etcd/members", t, NULL);
+}
