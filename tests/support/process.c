@@ -46,12 +46,13 @@ static void become_child(const struct hft_spawn *spawn, pid_t parent, int null_f
 
 const char *const *hft_sanitizer_env(void)
 {
-    static const char *const NAMES[] = { "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS" };
-    static char text[3][1024];
-    static const char *env[4];
+    static const char *const NAMES[] = { "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS",
+                                         "TSAN_OPTIONS" };
+    static char text[4][1024];
+    static const char *env[5];
     size_t count = 0;
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         const char *value = getenv(NAMES[i]);
 
         if (value == NULL)
