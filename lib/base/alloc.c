@@ -1,6 +1,7 @@
 #include "base/alloc.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,4 +73,9 @@ bool hf_grow(void *slot, size_t *cap, size_t need, size_t size)
     memcpy(slot, &items, sizeof items);
     *cap = want;
     return true;
+}
+
+void hf_alloc_tune(void)
+{
+    (void)mallopt(M_ARENA_MAX, 1);
 }

@@ -21,4 +21,8 @@ void *hf_memdup(const void *data, size_t len);
  * is no memory. New elements are not zeroed. */
 bool hf_grow(void *slot, size_t *cap, size_t need, size_t size);
 
+/* For main, before any thread starts: memory that a daemon needed for a moment goes back to the
+ * system. glibc's extra arenas, one per thread of gRPC, would each keep what passed through. */
+void hf_alloc_tune(void);
+
 #endif

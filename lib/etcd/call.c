@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <grpc/byte_buffer_reader.h>
 #include <grpc/support/alloc.h>
 
 #include "base/alloc.h"
@@ -16,7 +15,6 @@ enum {
     RETRY_CAP_MS = 5000,
     OVERLOAD_MS = 1000,
     MOST_LOGINS = 3,
-    ARENA_KEEP = 64 * 1024,
 };
 
 struct hf_call {
@@ -280,20 +278,18 @@ static void on_failure(struct hf_call *call, const char *message)
 
 static void on_success(struct hf_call *call, grpc_byte_buffer *body)
 {
-    grpc_byte_buffer_reader reader;
+    struct hf_etcd *etcd = call->etcd;
     grpc_slice whole;
 
     take_note(call, &(struct hf_status){ .err = HF_OK });
-    if (!grpc_byte_buffer_reader_init(&reader, body)) {
+    if (!hf_slice_take(body, &whole)) {
         fail(call, HF_ECORRUPT, true, "an answer that cannot be decompressed");
         return;
     }
-    whole = grpc_byte_buffer_reader_readall(&reader);
-    grpc_byte_buffer_reader_destroy(&reader);
     finish(call, (struct hf_etcd_result){ .err = HF_OK, .message = "" },
            (struct hf_bytes){ .data = GRPC_SLICE_START_PTR(whole),
                               .len = GRPC_SLICE_LENGTH(whole) });
-    grpc_slice_unref(whole);
+    hf_etcd_drop_message(etcd, whole);
 }
 
 static void on_answer(struct hf_tag *tag, bool ok)
@@ -316,10 +312,10 @@ static void on_answer(struct hf_tag *tag, bool ok)
     } else {
         if (call->code == GRPC_STATUS_OK)
             call->code = GRPC_STATUS_INTERNAL; /* an answer without a body is none */
+        if (body != NULL)
+            grpc_byte_buffer_destroy(body);
         on_failure(call, message);
     }
-    if (body != NULL)
-        grpc_byte_buffer_destroy(body);
 }
 
 int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
@@ -390,7 +386,6 @@ void *hf_call_unpack(struct hf_etcd *etcd, const ProtobufCMessageDescriptor *typ
     ProtobufCAllocator allocator = hf_arena_allocator(&etcd->arena);
     void *message;
 
-    hf_arena_clear(&etcd->arena, ARENA_KEEP);
     message = protobuf_c_message_unpack(type, &allocator, body.len, body.data);
     if (message == NULL) {
         result->err = HF_ECORRUPT;

@@ -46,8 +46,8 @@ int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
 /* For hf_etcd_close: every call ends with HF_ECANCELED, soon. */
 void hf_call_cancel_all(struct hf_etcd *etcd);
 
-/* Unpacks `body` into the client's arena, which holds until the next message is decoded. NULL,
- * and result->err set, when it is not such a message. */
+/* Unpacks `body` into the client's arena, where it lives until hf_etcd_drop_message. NULL, and
+ * result->err set, when it is not such a message. */
 void *hf_call_unpack(struct hf_etcd *etcd, const ProtobufCMessageDescriptor *type,
                      struct hf_bytes body, struct hf_etcd_result *result);
 

@@ -1,9 +1,12 @@
 #include "etcd/client.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <grpc/byte_buffer_reader.h>
 
 #include "base/alloc.h"
 #include "base/id.h"
@@ -15,9 +18,11 @@ enum {
     DEFAULT_TIMEOUT_MS = 5000,
     DEFAULT_ATTEMPT_MS = 2000,
     DEFAULT_TLS_POLL_MS = 30000,
+    ARENA_KEEP = 64 * 1024,
 };
 
 static void poll_tls(struct hf_timer *timer);
+static void trim(struct hf_timer *timer);
 
 static hf_ms or_default(hf_ms value, hf_ms fallback)
 {
@@ -147,6 +152,7 @@ int hf_etcd_new(uv_loop_t *loop, const struct hf_etcd_config *cfg, struct hf_etc
     }
     code = open_handles(etcd, cfg);
     etcd->tls_timer.fn = poll_tls;
+    etcd->trim_timer.fn = trim;
     if (code == HF_OK && etcd->tls_on)
         code =
             hf_timer_start(&etcd->timers, &etcd->tls_timer, hf_etcd_now(etcd) + etcd->tls_poll);
@@ -187,6 +193,7 @@ void hf_etcd_close(struct hf_etcd *etcd, hf_etcd_closed_fn fn, void *arg)
     etcd->closed_fn = fn;
     etcd->closed_arg = arg;
     hf_timer_stop(&etcd->timers, &etcd->tls_timer);
+    hf_timer_stop(&etcd->timers, &etcd->trim_timer);
     hf_timer_stop(&etcd->timers, &etcd->auth.timer);
     hf_call_cancel_all(etcd);
     hf_etcd_on_released(etcd);
@@ -208,6 +215,14 @@ int hf_etcd_reload_tls(struct hf_etcd *etcd, struct hf_error *err)
     for (int id = 0; id < HF_LANE_COUNT; id++)
         hf_lane_drop(etcd, (enum hf_lane_id)id);
     return HF_OK;
+}
+
+/* A list of everything is megabytes once in a while: they go back to the system, and do not
+ * stay with a daemon that needs kilobytes from then on. */
+static void trim(struct hf_timer *timer)
+{
+    (void)timer;
+    (void)malloc_trim(0);
 }
 
 static void poll_tls(struct hf_timer *timer)
@@ -281,6 +296,25 @@ grpc_slice hf_slice_pack(const ProtobufCMessage *message)
 
     (void)protobuf_c_message_pack(message, GRPC_SLICE_START_PTR(slice));
     return slice;
+}
+
+bool hf_slice_take(grpc_byte_buffer *buffer, grpc_slice *ret_whole)
+{
+    grpc_byte_buffer_reader reader;
+    bool readable = grpc_byte_buffer_reader_init(&reader, buffer) != 0;
+
+    if (readable) {
+        *ret_whole = grpc_byte_buffer_reader_readall(&reader);
+        grpc_byte_buffer_reader_destroy(&reader);
+    }
+    grpc_byte_buffer_destroy(buffer);
+    return readable;
+}
+
+void hf_etcd_drop_message(struct hf_etcd *etcd, grpc_slice bytes)
+{
+    grpc_slice_unref(bytes);
+    hf_arena_clear(&etcd->arena, ARENA_KEEP);
 }
 
 void hf_slice_text(grpc_slice slice, char *out, size_t size)

@@ -46,6 +46,7 @@ struct hf_etcd {
     struct hf_stream *streams; /* likewise */
     size_t attached;           /* mirrors and renewers */
     size_t lists;              /* under way on the bulk lane */
+    struct hf_timer trim_timer;
 
     bool closing; /* hf_etcd_close was called */
     bool closed;  /* and nothing is left that could call back */
@@ -82,6 +83,14 @@ void hf_metadata_done(struct hf_metadata *metadata);
 
 /* A packed message; the caller owns the slice. */
 grpc_slice hf_slice_pack(const ProtobufCMessage *message);
+
+/* The content of a received buffer in one piece, and the buffer destroyed. False when it cannot
+ * be decompressed. */
+bool hf_slice_take(grpc_byte_buffer *buffer, grpc_slice *ret_whole);
+
+/* Whoever wanted to see the message has seen it: its bytes and what was decoded from them go.
+ */
+void hf_etcd_drop_message(struct hf_etcd *etcd, grpc_slice bytes);
 
 /* A status's words as a string of at most `size` bytes. */
 void hf_slice_text(grpc_slice slice, char *out, size_t size);

@@ -8,6 +8,7 @@
 #include "etcd/decode.h"
 #include "etcd/internal.h"
 #include "etcd/range.h"
+#include "etcd/wire.h"
 
 enum { PAGE_ATTEMPT_MS = 10000 };
 
@@ -67,23 +68,87 @@ void hf_range_bounds_done(struct hf_range_bounds *bounds)
     *bounds = (struct hf_range_bounds){ 0 };
 }
 
+/* Lists are most of what a mirror ever reads, so their answers are walked where they lie: keys
+ * and values point into the bytes that came. The numbers are etcd's field numbers. */
+
+static struct hf_etcd_header header_in(struct hf_bytes bytes)
+{
+    struct hf_wire wire = { .rest = bytes };
+    struct hf_etcd_header header = { 0 };
+
+    while (hf_wire_next(&wire)) {
+        switch (wire.is_bytes ? 0 : wire.field) {
+        case 1: header.cluster_id = wire.value; break;
+        case 2: header.member_id = wire.value; break;
+        case 3: header.revision = (hf_rev)wire.value; break;
+        case 4: header.raft_term = wire.value; break;
+        default: break;
+        }
+    }
+    return header;
+}
+
+static bool kv_in(struct hf_bytes bytes, struct hf_kv *kv)
+{
+    struct hf_wire wire = { .rest = bytes };
+
+    *kv = (struct hf_kv){ 0 };
+    while (hf_wire_next(&wire)) {
+        if (wire.is_bytes && wire.field == 1)
+            kv->key = wire.bytes;
+        else if (wire.is_bytes && wire.field == 5)
+            kv->value = wire.bytes;
+        else if (!wire.is_bytes && wire.field == 2)
+            kv->create_rev = (hf_rev)wire.value;
+        else if (!wire.is_bytes && wire.field == 3)
+            kv->mod_rev = (hf_rev)wire.value;
+        else if (!wire.is_bytes && wire.field == 4)
+            kv->version = (int64_t)wire.value;
+        else if (!wire.is_bytes && wire.field == 6)
+            kv->lease = (int64_t)wire.value;
+    }
+    return !wire.broken;
+}
+
+bool hf_range_decode(struct hf_bytes body, struct hf_kv *kvs, struct hf_range_result *result)
+{
+    struct hf_wire wire = { .rest = body };
+
+    result->count = 0;
+    while (hf_wire_next(&wire)) {
+        if (wire.is_bytes && wire.field == 1)
+            result->result.header = header_in(wire.bytes);
+        else if (wire.is_bytes && wire.field == 2 && kvs != NULL &&
+                 !kv_in(wire.bytes, &kvs[result->count]))
+            return false;
+        else if (!wire.is_bytes && wire.field == 3)
+            result->more = wire.value != 0;
+        else if (!wire.is_bytes && wire.field == 4)
+            result->total = (int64_t)wire.value;
+        result->count += wire.is_bytes && wire.field == 2;
+    }
+    result->kvs = kvs;
+    return !wire.broken;
+}
+
 static void decode_range(struct hf_etcd *etcd, struct hf_outcome *outcome)
 {
     struct hf_range_result result = { .result = outcome->result };
-    Etcdserverpb__RangeResponse *answer = NULL;
+    struct hf_kv *kvs = NULL;
 
-    if (result.result.err == HF_OK)
-        answer = hf_call_unpack(etcd, &etcdserverpb__range_response__descriptor, outcome->body,
-                                &result.result);
-    if (answer != NULL) {
-        result.result.header = hf_header_from(answer->header);
-        result.count = answer->n_kvs;
-        result.total = answer->count;
-        result.more = answer->more != 0;
-        if (!hf_kvs_from(&etcd->arena, answer, &result.kvs)) {
-            result.count = 0;
-            result.result.err = HF_ENOMEM;
-            result.result.message = hf_err_text(HF_ENOMEM);
+    if (result.result.err == HF_OK) {
+        int err = HF_ECORRUPT;
+
+        if (hf_range_decode(outcome->body, NULL, &result)) { /* counts */
+            kvs = hf_arena_alloc(&etcd->arena, result.count * sizeof *kvs + 1);
+            err = kvs == NULL                                    ? HF_ENOMEM
+                  : hf_range_decode(outcome->body, kvs, &result) ? HF_OK
+                                                                 : HF_ECORRUPT;
+        }
+        if (err != HF_OK) {
+            result = (struct hf_range_result){ .result = outcome->result };
+            result.result.err = err;
+            result.result.message = hf_err_text(err);
         }
     }
     ((hf_range_fn)outcome->fn)(&result, outcome->arg);

@@ -6,13 +6,21 @@
 #include "etcd/kv.h"
 #include "etcd/range.h"
 
-/* Large pages, because etcd 3.4 counts the whole rest of the range for every one of them. */
-enum { PAGE_KEYS = 10000, PAGE_MS = 30000 };
+/* For every page etcd 3.4 walks over the whole rest of the range, so pages are few and large:
+ * the first one shows how large keys are here, and the others fill their bytes. */
+enum {
+    FIRST_PAGE_KEYS = 10000,
+    PAGE_BYTES = 24 * 1024 * 1024,
+    PAGE_MS = 30000,
+    TRIM_MS = 1000
+};
 
 struct hf_list {
     struct hf_etcd *etcd;
     struct hf_range_request request; /* its revision is that of the first page */
     struct hf_range_bounds bounds;   /* of what is still to come */
+    size_t keys;                     /* read so far */
+    bool adaptive;                   /* nobody said how large a page is to be */
     hf_range_fn fn;
     void *arg;
     struct hf_call *call;
@@ -21,11 +29,16 @@ struct hf_list {
 static void free_list(struct hf_list *list)
 {
     struct hf_etcd *etcd = list->etcd;
+    bool large = list->keys >= FIRST_PAGE_KEYS;
 
     hf_range_bounds_done(&list->bounds);
     free(list);
-    if (--etcd->lists == 0)
-        hf_lane_drop(etcd, HF_LANE_BULK);
+    if (--etcd->lists > 0)
+        return;
+    hf_lane_drop(etcd, HF_LANE_BULK);
+    /* gRPC lets go of the connection's buffers a little later. */
+    if (large && !etcd->closing)
+        (void)!hf_timer_start(&etcd->timers, &etcd->trim_timer, hf_etcd_now(etcd) + TRIM_MS);
 }
 
 static void on_page(const struct hf_range_result *page, void *arg);
@@ -34,6 +47,15 @@ static int ask(struct hf_list *list)
 {
     return hf_range_start(list->etcd, &list->bounds, &list->request, HF_LANE_BULK, on_page,
                           list, &list->call);
+}
+
+static int64_t keys_that_fill_a_page(const struct hf_range_result *page)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < page->count; i++)
+        bytes += page->kvs[i].key.len + page->kvs[i].value.len + sizeof(struct hf_kv);
+    return (int64_t)(PAGE_BYTES / (bytes / page->count)) + 1;
 }
 
 /* The next page begins right after the last key of this one. */
@@ -55,6 +77,7 @@ static void on_page(const struct hf_range_result *page, void *arg)
     hf_range_fn fn = list->fn;
     void *fn_arg = list->arg;
 
+    list->keys += told.count;
     if (told.result.err == HF_OK && list->request.revision == 0)
         list->request.revision = told.result.header.revision;
     told.result.header.revision = list->request.revision;
@@ -63,7 +86,11 @@ static void on_page(const struct hf_range_result *page, void *arg)
     /* The next page is asked for before this one is looked at: the two overlap. After `fn` the
      * list may be gone. */
     if (told.more) {
-        int err = ask_after(list, told.kvs[told.count - 1].key);
+        int err;
+
+        if (list->adaptive)
+            list->request.limit = keys_that_fill_a_page(&told);
+        err = ask_after(list, told.kvs[told.count - 1].key);
 
         if (err != HF_OK)
             told = (struct hf_range_result){ .result = { .err = err,
@@ -83,8 +110,9 @@ int hf_etcd_list(struct hf_etcd *etcd, const struct hf_range_request *request, h
     if (list == NULL)
         return HF_ENOMEM;
     *list = (struct hf_list){ .etcd = etcd, .request = *request, .fn = fn, .arg = arg };
-    if (list->request.limit == 0)
-        list->request.limit = PAGE_KEYS;
+    list->adaptive = request->limit == 0;
+    if (list->adaptive)
+        list->request.limit = FIRST_PAGE_KEYS;
     if (list->request.timeout == 0)
         list->request.timeout = PAGE_MS;
     err = hf_range_bounds_init(&list->bounds, &request->range);

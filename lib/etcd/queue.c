@@ -2,6 +2,10 @@
 
 #include <stddef.h>
 
+#include <grpc/support/log.h>
+
+#include "base/log.h"
+
 /* libgrpc is not instrumented: ThreadSanitizer must be told that a tag which went in at
  * start_batch and came out of the queue was handed over properly. */
 #if defined(__SANITIZE_THREAD__)
@@ -27,6 +31,21 @@ void hf_signals_restore(const sigset_t *old)
     (void)pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
+void hf_queue_post(struct hf_queue *queue, struct hf_tag *tag, bool ok)
+{
+    bool was_empty;
+
+    tag->ok = ok;
+    tag->next = NULL;
+    pthread_mutex_lock(&queue->lock);
+    was_empty = queue->head == NULL;
+    *queue->tail = tag;
+    queue->tail = &tag->next;
+    pthread_mutex_unlock(&queue->lock);
+    if (was_empty)
+        (void)uv_async_send(&queue->wake);
+}
+
 static void *drain(void *arg)
 {
     struct hf_queue *queue = arg;
@@ -35,20 +54,13 @@ static void *drain(void *arg)
         grpc_event event =
             grpc_completion_queue_next(queue->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
         struct hf_tag *tag = event.tag;
-        bool was_empty;
+        bool ok = event.success != 0;
 
         if (event.type == GRPC_QUEUE_SHUTDOWN)
             return NULL;
         HAND_OVER_IN(tag);
-        tag->ok = event.success != 0;
-        tag->next = NULL;
-        pthread_mutex_lock(&queue->lock);
-        was_empty = queue->head == NULL;
-        *queue->tail = tag;
-        queue->tail = &tag->next;
-        pthread_mutex_unlock(&queue->lock);
-        if (was_empty)
-            (void)uv_async_send(&queue->wake);
+        if (tag->at_once == NULL || !tag->at_once(tag, ok))
+            hf_queue_post(queue, tag, ok);
     }
 }
 
@@ -72,6 +84,13 @@ static void on_wake(uv_async_t *wake)
     }
 }
 
+/* gRPC would write to stderr by itself; its words are for whoever debugs. */
+static void on_grpc_log(gpr_log_func_args *args)
+{
+    HF_LOG_DEBUG("grpc", HF_STR("message", args->message), HF_STR("file", args->file),
+                 HF_INT("line", args->line));
+}
+
 static void stop_grpc(struct hf_queue *queue)
 {
     grpc_completion_queue_destroy(queue->cq);
@@ -89,6 +108,7 @@ int hf_queue_init(struct hf_queue *queue, uv_loop_t *loop)
     queue->tail = &queue->head;
 
     hf_signals_block(&old);
+    gpr_set_log_function(on_grpc_log);
     grpc_init();
     queue->cq = grpc_completion_queue_create_for_next(NULL);
     failed = pthread_create(&queue->thread, NULL, drain, queue);

@@ -23,6 +23,11 @@ struct hf_tag {
     struct hf_tag *next;
     hf_tag_fn fn;
     bool ok;
+
+    /* Usually NULL. Runs on the queue's thread as soon as the batch is done; true: that was
+     * all, the loop need not see this tag. For streams, whose next message may be there
+     * already. */
+    bool (*at_once)(struct hf_tag *tag, bool ok);
 };
 
 struct hf_queue {
@@ -40,6 +45,9 @@ int hf_queue_init(struct hf_queue *queue, uv_loop_t *loop) HF_MUST_CHECK;
 /* Starts a batch whose completion runs tag->fn on the loop. False when gRPC refuses it. */
 bool hf_queue_start(struct hf_queue *queue, grpc_call *call, const grpc_op *ops, size_t count,
                     struct hf_tag *tag);
+
+/* Has the loop run tag->fn. From any thread; the tag must not be under way. */
+void hf_queue_post(struct hf_queue *queue, struct hf_tag *tag, bool ok);
 
 /* Every batch must have come back, every call and channel be gone. Joins the thread, shuts gRPC
  * down, then closes the handle: `fn` is the last word. queue->wake.data is the caller's. */

@@ -17,6 +17,10 @@ int hf_range_bounds_init(struct hf_range_bounds *bounds,
                          const struct hf_key_range *range) HF_MUST_CHECK;
 void hf_range_bounds_done(struct hf_range_bounds *bounds);
 
+/* Reads the bytes of an answer in place: `kvs`, which must have room for all of them, points
+ * into `body`; with NULL they are only counted. False when it is no such message. */
+bool hf_range_decode(struct hf_bytes body, struct hf_kv *kvs, struct hf_range_result *result);
+
 /* hf_etcd_range with explicit bounds (request->range is not looked at) and lane. */
 int hf_range_start(struct hf_etcd *etcd, const struct hf_range_bounds *bounds,
                    const struct hf_range_request *request, enum hf_lane_id lane, hf_range_fn fn,

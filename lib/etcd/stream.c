@@ -1,15 +1,15 @@
 #include "etcd/stream.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
-
-#include <grpc/byte_buffer_reader.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "etcd/internal.h"
 
-enum { MOST_QUEUED = 256 };
+enum { MOST_QUEUED = 256, INBOX = 64 };
 
 struct outgoing {
     struct outgoing *next;
@@ -22,6 +22,7 @@ struct hf_stream {
     struct hf_tag received;
     struct hf_tag sent;
     struct hf_tag ended;
+    struct hf_tag news; /* something is in the inbox */
     struct hf_auth_waiter waiter;
 
     struct hf_etcd *etcd;
@@ -39,7 +40,13 @@ struct hf_stream {
     bool over; /* the status has come */
 
     grpc_metadata_array initial, trailing;
-    grpc_byte_buffer *incoming;
+    grpc_byte_buffer *incoming; /* of the batch `received` */
+    /* What came while the loop was busy: filled by the queue's thread, emptied by the loop's.
+     */
+    pthread_mutex_t inbox_lock;
+    grpc_byte_buffer *inbox[INBOX];
+    size_t inbox_count;
+
     grpc_status_code code;
     grpc_slice details;
     struct outgoing *queue, **queue_end;
@@ -49,11 +56,17 @@ struct hf_stream {
 #define OWNER(ptr, member)                                                                     \
     ((struct hf_stream *)((char *)(ptr)-offsetof(struct hf_stream, member)))
 
+/* On any thread: the batch is counted already. */
+static void start_counted(struct hf_stream *stream, const grpc_op *op, struct hf_tag *tag)
+{
+    if (!hf_queue_start(&stream->etcd->queue, stream->call, op, 1, tag))
+        assert(false); /* only a malformed batch is refused */
+}
+
 static void start(struct hf_stream *stream, const grpc_op *op, struct hf_tag *tag)
 {
     stream->under_way++;
-    if (!hf_queue_start(&stream->etcd->queue, stream->call, op, 1, tag))
-        assert(false); /* only a malformed batch is refused */
+    start_counted(stream, op, tag);
 }
 
 static void drop_queue(struct hf_stream *stream)
@@ -87,6 +100,7 @@ static void release(struct hf_stream *stream)
         etcd->streams = stream->next;
     if (stream->next != NULL)
         stream->next->prev = stream->prev;
+    (void)pthread_mutex_destroy(&stream->inbox_lock);
     free(stream);
     hf_etcd_on_released(etcd);
 }
@@ -118,12 +132,42 @@ static void on_batch(struct hf_stream *stream)
         end(stream);
 }
 
+static grpc_op receive_op(struct hf_stream *stream)
+{
+    return (grpc_op){ .op = GRPC_OP_RECV_MESSAGE,
+                      .data.recv_message.recv_message = &stream->incoming };
+}
+
 static void receive(struct hf_stream *stream)
 {
-    grpc_op op = { .op = GRPC_OP_RECV_MESSAGE,
-                   .data.recv_message.recv_message = &stream->incoming };
+    grpc_op op = receive_op(stream);
 
     start(stream, &op, &stream->received);
+}
+
+/* On the queue's thread. etcd sends each change as a message of its own, and a busy store sends
+ * many at once: they are taken in one after the other here, so that the loop wakes up once
+ * for all of them. The end of the stream, or a full inbox, is the loop's business. */
+static bool take_in(struct hf_tag *tag, bool ok)
+{
+    struct hf_stream *stream = OWNER(tag, received);
+    grpc_op op = receive_op(stream);
+    size_t before;
+
+    if (!ok || stream->incoming == NULL)
+        return false;
+    pthread_mutex_lock(&stream->inbox_lock);
+    before = stream->inbox_count;
+    if (before < INBOX)
+        stream->inbox[stream->inbox_count++] = stream->incoming;
+    pthread_mutex_unlock(&stream->inbox_lock);
+    if (before == INBOX)
+        return false;
+    stream->incoming = NULL;
+    if (before == 0)
+        hf_queue_post(&stream->etcd->queue, &stream->news, true);
+    start_counted(stream, &op, &stream->received);
+    return true;
 }
 
 static void send_next(struct hf_stream *stream)
@@ -169,25 +213,51 @@ static void on_sent(struct hf_tag *tag, bool ok)
     on_batch(stream);
 }
 
+/* Tells the owner, unless it closed the stream, and destroys the buffer. */
+static void deliver(struct hf_stream *stream, grpc_byte_buffer *buffer)
+{
+    struct hf_etcd *etcd = stream->etcd;
+    grpc_slice whole;
+
+    if (!hf_slice_take(buffer, &whole))
+        return; /* cannot be decompressed: as good as silence, and the watchdogs see to it */
+    if (stream->handler != NULL)
+        stream->handler->on_message((struct hf_bytes){ .data = GRPC_SLICE_START_PTR(whole),
+                                                       .len = GRPC_SLICE_LENGTH(whole) },
+                                    stream->arg);
+    hf_etcd_drop_message(etcd, whole);
+}
+
+static void empty_inbox(struct hf_stream *stream)
+{
+    grpc_byte_buffer *taken[INBOX];
+    size_t count;
+
+    pthread_mutex_lock(&stream->inbox_lock);
+    count = stream->inbox_count;
+    memcpy(taken, stream->inbox, count * sizeof taken[0]);
+    stream->inbox_count = 0;
+    pthread_mutex_unlock(&stream->inbox_lock);
+    for (size_t i = 0; i < count; i++)
+        deliver(stream, taken[i]);
+}
+
+/* Whatever ends the stream was posted later and is run later: it is still there. */
+static void on_news(struct hf_tag *tag, bool ok)
+{
+    (void)ok;
+    empty_inbox(OWNER(tag, news));
+}
+
 static void on_received(struct hf_tag *tag, bool ok)
 {
     struct hf_stream *stream = OWNER(tag, received);
     grpc_byte_buffer *buffer = stream->incoming;
-    grpc_byte_buffer_reader reader;
 
     stream->incoming = NULL;
-    if (ok && buffer != NULL && stream->handler != NULL &&
-        grpc_byte_buffer_reader_init(&reader, buffer)) {
-        grpc_slice whole = grpc_byte_buffer_reader_readall(&reader);
-
-        grpc_byte_buffer_reader_destroy(&reader);
-        stream->handler->on_message((struct hf_bytes){ .data = GRPC_SLICE_START_PTR(whole),
-                                                       .len = GRPC_SLICE_LENGTH(whole) },
-                                    stream->arg);
-        grpc_slice_unref(whole);
-    }
+    empty_inbox(stream); /* what came before this one */
     if (buffer != NULL) {
-        grpc_byte_buffer_destroy(buffer);
+        deliver(stream, buffer);
         if (ok && !stream->over)
             receive(stream);
     }
@@ -264,7 +334,8 @@ int hf_stream_open(struct hf_etcd *etcd, enum hf_lane_id lane, const char *metho
     *stream = (struct hf_stream){
         .opened.fn = on_opened,
         .headers.fn = on_headers,
-        .received.fn = on_received,
+        .received = { .fn = on_received, .at_once = take_in },
+        .news.fn = on_news,
         .sent.fn = on_sent,
         .ended.fn = on_ended,
         .waiter.fn = on_token,
@@ -276,6 +347,7 @@ int hf_stream_open(struct hf_etcd *etcd, enum hf_lane_id lane, const char *metho
         .lane = lane,
         .queue_end = &stream->queue,
     };
+    (void)pthread_mutex_init(&stream->inbox_lock, NULL);
     if (stream->next != NULL)
         stream->next->prev = stream;
     etcd->streams = stream;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "etcd/wire.h"
 
 enum { FIRST_SLOTS = 64 };
 
@@ -83,40 +84,46 @@ struct hf_entry *hf_table_get(const struct hf_table *table, struct hf_bytes key)
     return table->slots[slot_of(table, hash_of(table->seed, key.data, key.len), key)];
 }
 
+/* The numbers of an entry, packed; returns their length. */
+static size_t pack_numbers(const struct hf_kv *kv, uint8_t out[3 * HF_VARINT_MAX])
+{
+    size_t len = hf_varint_put(out, (uint64_t)(kv->mod_rev - kv->create_rev));
+
+    len += hf_varint_put(out + len, (uint64_t)kv->version);
+    return len + hf_varint_put(out + len, (uint64_t)kv->lease);
+}
+
 struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bool keep_value)
 {
     size_t value_len = keep_value ? kv->value.len : 0;
+    uint8_t numbers[3 * HF_VARINT_MAX];
+    size_t numbers_len = pack_numbers(kv, numbers);
     struct hf_entry *entry;
     uint32_t hash;
     size_t slot;
 
     if (kv->key.len > UINT32_MAX || value_len > UINT32_MAX)
         return NULL;
-    if ((table->slots == NULL || table->count >= table->mask / 4 * 3) && !grow(table))
+    if ((table->slots == NULL || table->count >= table->mask / 8 * 7) && !grow(table))
+        return NULL;
+    entry = malloc(sizeof *entry + kv->key.len + value_len + numbers_len);
+    if (entry == NULL)
         return NULL;
     hash = hash_of(table->seed, kv->key.data, kv->key.len);
     slot = slot_of(table, hash, kv->key);
-    entry = table->slots[slot];
-    if (entry == NULL || entry->value_len != value_len) {
-        entry = malloc(sizeof *entry + kv->key.len + value_len);
-        if (entry == NULL)
-            return NULL;
-        memcpy(entry->bytes, kv->key.data, kv->key.len);
-        table->count += table->slots[slot] == NULL;
-        free(table->slots[slot]);
-        table->slots[slot] = entry;
-    }
+    table->count += table->slots[slot] == NULL;
+    free(table->slots[slot]);
+    table->slots[slot] = entry;
+    entry->mod_rev = kv->mod_rev;
     entry->hash = hash;
     entry->key_len = (uint32_t)kv->key.len;
     entry->value_len = (uint32_t)value_len;
     entry->seen = 0;
     entry->dead = 0;
-    entry->create_rev = kv->create_rev;
-    entry->mod_rev = kv->mod_rev;
-    entry->version = kv->version;
-    entry->lease = kv->lease;
+    memcpy(entry->bytes, kv->key.data, kv->key.len);
     if (value_len > 0)
-        memcpy(entry->bytes + entry->key_len, kv->value.data, value_len);
+        memcpy(entry->bytes + kv->key.len, kv->value.data, value_len);
+    memcpy(entry->bytes + kv->key.len + value_len, numbers, numbers_len);
     return entry;
 }
 
@@ -155,12 +162,19 @@ struct hf_entry *hf_table_next(const struct hf_table *table, size_t *cursor)
 
 struct hf_kv hf_entry_kv(const struct hf_entry *entry)
 {
+    const uint8_t *value = entry->bytes + entry->key_len;
+    const uint8_t *numbers = value + entry->value_len;
+    uint64_t age, version, lease;
+
+    numbers += hf_varint_get(numbers, HF_VARINT_MAX, &age);
+    numbers += hf_varint_get(numbers, HF_VARINT_MAX, &version);
+    (void)hf_varint_get(numbers, HF_VARINT_MAX, &lease);
     return (struct hf_kv){
         .key = { .data = entry->bytes, .len = entry->key_len },
-        .value = { .data = entry->bytes + entry->key_len, .len = entry->value_len },
-        .create_rev = entry->create_rev,
+        .value = { .data = value, .len = entry->value_len },
+        .create_rev = entry->mod_rev - (hf_rev)age,
         .mod_rev = entry->mod_rev,
-        .version = entry->version,
-        .lease = entry->lease,
+        .version = (int64_t)version,
+        .lease = (int64_t)lease,
     };
 }

@@ -10,17 +10,16 @@
 
 #include "etcd/kv.h"
 
+/* Revisions, version and lease are small numbers most of the time; all but the one that every
+ * event is compared with stand packed behind the value. */
 struct hf_entry {
+    hf_rev mod_rev;
     uint32_t hash;
     uint32_t key_len;
     uint32_t value_len;
     uint32_t seen : 31; /* the list that last contained it */
     uint32_t dead : 1;  /* deleted while a list is under way that may still contain it */
-    hf_rev create_rev;
-    hf_rev mod_rev;
-    int64_t version;
-    int64_t lease;
-    char bytes[]; /* key, then value */
+    uint8_t bytes[];    /* key, value, mod_rev - create_rev, version, lease */
 };
 
 /* Zero-initialise; `seed` should be random, because others choose the keys. */

@@ -21,6 +21,7 @@ enum { ROUNDS = 5, EVENTS = 50000 };
 static char self[PATH_MAX];
 static char peer[PATH_MAX + 16];
 static bool as_json;
+static const char *only; /* one measurement; NULL: all */
 
 static void die(const char *fmt, ...) HF_PRINTF(1, 2);
 static void die(const char *fmt, ...)
@@ -104,20 +105,24 @@ static void write_keys(const char *endpoint, const char *prefix, unsigned count,
 /* One measurement: a command of both programs, with an optional load while it runs. */
 struct measurement {
     const char *command;
-    const char *arguments[2];
+    const char *arguments[3];
     bool with_load;
 };
 
 static json_t *measure_side(const struct measurement *m, const char *endpoint, bool ours)
 {
-    const char *argv[] = { ours ? self : peer,
-                           ours ? "ours" : m->command,
-                           ours ? m->command : endpoint,
-                           ours ? endpoint : m->arguments[0],
-                           ours ? m->arguments[0] : m->arguments[1],
-                           ours ? m->arguments[1] : NULL,
-                           NULL };
-    struct child child = start(argv);
+    const char *argv[] = {
+        self, "ours", m->command, endpoint, m->arguments[0], m->arguments[1], m->arguments[2],
+        NULL
+    };
+    struct child child;
+
+    if (!ours) { /* the peer is one program for one purpose */
+        argv[1] = peer;
+        child = start(argv + 1);
+    } else {
+        child = start(argv);
+    }
 
     if (m->with_load) {
         wait_ready(&child, m->command);
@@ -181,6 +186,8 @@ static void compare(const struct measurement *m, const char *endpoint,
 {
     json_t *ours[ROUNDS], *theirs[ROUNDS];
 
+    if (only != NULL && strcmp(only, m->command) != 0)
+        return;
     (void)fprintf(stderr, "measuring: %s %s …\n", m->command, m->arguments[0]);
     for (int i = 0; i < ROUNDS; i++) {
         ours[i] = measure_side(m, endpoint, true);
@@ -212,6 +219,15 @@ static const struct figure MIRROR_100K[] = {
     { "mirror_100k_rss", "rss_kb", "kB", 0.5, false },
     { "mirror_100k_peak", "peak_kb", "kB", 0, false },
 };
+/* The peer at its leanest: pages of 10,000 keys instead of one Get of everything. */
+static const struct figure MIRROR_100K_PAGES[] = {
+    { "mirror_100k_pages_synced", "synced_ms", "ms", 1.0, false },
+    { "mirror_100k_pages_rss", "rss_kb", "kB", 0, false },
+};
+/* Both keep only keys and revisions, which is all that is needed to follow changes. */
+static const struct figure MIRROR_100K_REVISIONS[] = {
+    { "mirror_100k_revisions_rss", "rss_kb", "kB", 0, false },
+};
 static const struct figure EVENT_FLOW[] = {
     { "events_per_second", "events_per_s", "/s", 0, true },
     { "cpu_per_event", "cpu_us_per_event", "us", 1.0, false },
@@ -234,10 +250,14 @@ static void run_all(const char *endpoint)
         printf("%-28s %12s %12s %-8s %7s   target\n", "", "ours", "go", "", "ratio");
     compare(&(struct measurement){ .command = "latency", .arguments = { "1000" } }, endpoint,
             LATENCY, COUNT(LATENCY));
-    compare(&(struct measurement){ .command = "mirror", .arguments = { "/10k/" } }, endpoint,
+    compare(&(struct measurement){ "mirror", { "/10k/", "values", "0" }, false }, endpoint,
             MIRROR_10K, COUNT(MIRROR_10K));
-    compare(&(struct measurement){ .command = "mirror", .arguments = { "/100k/" } }, endpoint,
+    compare(&(struct measurement){ "mirror", { "/100k/", "values", "0" }, false }, endpoint,
             MIRROR_100K, COUNT(MIRROR_100K));
+    compare(&(struct measurement){ "mirror", { "/100k/", "values", "10000" }, false }, endpoint,
+            MIRROR_100K_PAGES, COUNT(MIRROR_100K_PAGES));
+    compare(&(struct measurement){ "mirror", { "/100k/", "revisions", "10000" }, false },
+            endpoint, MIRROR_100K_REVISIONS, COUNT(MIRROR_100K_REVISIONS));
     compare(&(struct measurement){ .command = "events",
                                    .arguments = { "/events/", "50000" },
                                    .with_load = true },
@@ -299,8 +319,12 @@ int main(int argc, char **argv)
         return hfb_ours(argc - 2, argv + 2);
     if (argc > 2 && strcmp(argv[1], "write") == 0)
         return hfb_writer(argc - 2, argv + 2);
-    for (int i = 1; i < argc; i++)
-        as_json |= strcmp(argv[i], "--json") == 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            as_json = true;
+        else
+            only = argv[i];
+    }
     find_programs();
     return run_as_test();
 }

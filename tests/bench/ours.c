@@ -12,6 +12,8 @@
 #include "etcd/lease.h"
 #include "etcd/mirror.h"
 
+enum { SETTLE_MS = 3000 }; /* memory is what a daemon keeps, not what it needed for a moment */
+
 static uv_loop_t *loop;
 static struct hf_etcd *etcd;
 
@@ -79,6 +81,7 @@ static void open_client(const char *endpoint)
 {
     struct hf_error err = { "" };
 
+    hf_alloc_tune();
     loop = uv_default_loop();
     if (hf_etcd_new(loop,
                     &(struct hf_etcd_config){ .endpoints = &endpoint, .endpoint_count = 1 },
@@ -94,7 +97,26 @@ static void run_until(const bool *done)
         (void)uv_run(loop, UV_RUN_ONCE);
 }
 
-static struct hf_mirror *open_mirror(const char *prefix, hf_mirror_fn on_event, void *arg)
+static void on_time(uv_timer_t *timer)
+{
+    *(bool *)timer->data = true;
+}
+
+static void run_for(unsigned span_ms)
+{
+    uv_timer_t timer;
+    bool done = false;
+
+    (void)uv_timer_init(loop, &timer);
+    timer.data = &done;
+    (void)uv_timer_start(&timer, on_time, span_ms, 0);
+    run_until(&done);
+    uv_close((uv_handle_t *)&timer, NULL);
+    (void)uv_run(loop, UV_RUN_NOWAIT);
+}
+
+static struct hf_mirror *open_mirror(const char *prefix, bool keep_values,
+                                     hf_mirror_fn on_event, void *arg)
 {
     struct hf_key_range range = { .key = hf_bytes_of(prefix), .prefix = true };
     struct hf_mirror *mirror = NULL;
@@ -104,7 +126,7 @@ static struct hf_mirror *open_mirror(const char *prefix, hf_mirror_fn on_event, 
                                                    .range_count = 1,
                                                    .on_event = on_event,
                                                    .arg = arg,
-                                                   .keep_values = true },
+                                                   .keep_values = keep_values },
                        &mirror, NULL),
          "mirror");
     return mirror;
@@ -173,7 +195,7 @@ static void measure_latency(unsigned count)
     double *revokes = hf_calloc(count, sizeof *revokes);
     struct latency latency = { 0 };
 
-    (void)open_mirror("/latency/", on_latency_event, &latency);
+    (void)open_mirror("/latency/", true, on_latency_event, &latency);
     run_until(&latency.synced);
     for (unsigned i = 0; i < 50; i++) /* warm */
         (void)time_put(&latency, HF_NO_LEASE);
@@ -204,16 +226,18 @@ static void on_mirror_event(const struct hf_mirror_event *event, void *arg)
     mirroring->synced |= event->kind == HF_MIRROR_SYNCED;
 }
 
-static void measure_mirror(const char *prefix)
+static void measure_mirror(const char *prefix, bool keep_values)
 {
     struct mirroring mirroring = { 0 };
-    double cpu = cpu_ms(), start = now_ms();
+    double cpu = cpu_ms(), start = now_ms(), synced;
 
-    (void)open_mirror(prefix, on_mirror_event, &mirroring);
+    (void)open_mirror(prefix, keep_values, on_mirror_event, &mirroring);
     run_until(&mirroring.synced);
+    synced = now_ms() - start;
+    cpu = cpu_ms() - cpu;
+    run_for(SETTLE_MS);
     printf("{\"keys\":%u,\"synced_ms\":%.2f,\"cpu_ms\":%.2f,\"rss_kb\":%ld,\"peak_kb\":%ld}\n",
-           mirroring.puts, now_ms() - start, cpu_ms() - cpu, memory_kb("VmRSS"),
-           memory_kb("VmHWM"));
+           mirroring.puts, synced, cpu, memory_kb("VmRSS"), memory_kb("VmHWM"));
 }
 
 /* Says "ready" when it watches, then counts. */
@@ -246,7 +270,7 @@ static void on_counted_event(const struct hf_mirror_event *event, void *arg)
 static void measure_events(const char *prefix, unsigned count)
 {
     struct counting counting = { .wanted = count };
-    struct hf_mirror *mirror = open_mirror(prefix, on_counted_event, &counting);
+    struct hf_mirror *mirror = open_mirror(prefix, true, on_counted_event, &counting);
 
     while (!counting.synced || hf_mirror_get_stats(mirror).opens == 0)
         (void)uv_run(loop, UV_RUN_ONCE);
@@ -297,16 +321,11 @@ static void on_renew_tick(uv_timer_t *timer)
     must(hf_renewer_send(renewer, 1000), "renew");
 }
 
-static void on_idle_end(uv_timer_t *timer)
-{
-    *(bool *)timer->data = true;
-}
-
 static void measure_idle(unsigned seconds)
 {
     struct mirroring mirroring = { 0 };
-    bool granted = false, done = false;
-    uv_timer_t every, end;
+    bool granted = false;
+    uv_timer_t every;
     int64_t lease;
     double cpu;
 
@@ -316,16 +335,13 @@ static void measure_idle(unsigned seconds)
     must(hf_etcd_put(etcd, hf_bytes_of("/idle/key"), hf_bytes_of(""), lease, must_write, NULL,
                      NULL),
          "put");
-    (void)open_mirror("/idle/", on_mirror_event, &mirroring);
+    (void)open_mirror("/idle/", true, on_mirror_event, &mirroring);
     run_until(&mirroring.synced);
     must(hf_renewer_new(etcd, lease, on_renewal, NULL, &renewer), "renewer");
     (void)uv_timer_init(loop, &every);
     (void)uv_timer_start(&every, on_renew_tick, 0, 2000);
-    (void)uv_timer_init(loop, &end);
-    end.data = &done;
-    (void)uv_timer_start(&end, on_idle_end, (uint64_t)seconds * 1000, 0);
     cpu = cpu_ms();
-    run_until(&done);
+    run_for(seconds * 1000);
     printf("{\"rss_kb\":%ld,\"cpu_ms_per_min\":%.2f}\n", memory_kb("VmRSS"),
            (cpu_ms() - cpu) * 60 / seconds);
 }
@@ -403,7 +419,7 @@ int hfb_ours(int argc, char **argv)
     if (strcmp(what, "latency") == 0)
         measure_latency(number(argv[2]));
     else if (strcmp(what, "mirror") == 0)
-        measure_mirror(argv[2]);
+        measure_mirror(argv[2], argc > 3 && strcmp(argv[3], "values") == 0);
     else if (strcmp(what, "events") == 0)
         measure_events(argv[2], number(argc > 3 ? argv[3] : NULL));
     else if (strcmp(what, "ops") == 0)

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sort"
 	"strconv"
 	"strings"
@@ -22,6 +21,9 @@ import (
 	"go.etcd.io/etcd/clientv3/concurrency"
 	"go.etcd.io/etcd/mvcc/mvccpb"
 )
+
+// Memory is what a daemon keeps, not what it needed for a moment.
+const settle = 3 * time.Second
 
 func must(err error) {
 	if err != nil {
@@ -97,24 +99,22 @@ func latency(cli *clientv3.Client, n int) {
 		percentile(puts, .5), percentile(puts, .99), percentile(revokes, .5), percentile(revokes, .99))
 }
 
-// One big Get (page 0) is what most programs do; pages at one revision need less memory.
-func list(cli *clientv3.Client, prefix string, page int) (map[string]*mvccpb.KeyValue, int64) {
+// One Get of everything (page 0) is what most programs do; pages at one revision need less memory.
+func list(cli *clientv3.Client, prefix string, page int, keep func(*mvccpb.KeyValue)) int64 {
 	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix))
-	var copied map[string]*mvccpb.KeyValue
 	var rev int64
 	for key := prefix; ; {
 		answer, err := cli.Get(context.Background(), key, end, clientv3.WithRev(rev),
 			clientv3.WithLimit(int64(page)))
 		must(err)
-		if copied == nil {
-			copied = make(map[string]*mvccpb.KeyValue, answer.Count)
+		if rev == 0 {
 			rev = answer.Header.Revision
 		}
 		for _, kv := range answer.Kvs {
-			copied[string(kv.Key)] = kv
+			keep(kv)
 		}
 		if !answer.More {
-			return copied, rev
+			return rev
 		}
 		key = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
 	}
@@ -125,24 +125,26 @@ func watch(cli *clientv3.Client, prefix string, rev int64) clientv3.WatchChan {
 		clientv3.WithPrefix(), clientv3.WithRev(rev+1), clientv3.WithCreatedNotify())
 }
 
-func mirror(cli *clientv3.Client, prefix string, page int) {
-	used, start := cpu(), time.Now()
-	copied, rev := list(cli, prefix, page)
-	synced, usedNow := time.Since(start), cpu()
-	events := watch(cli, prefix, rev)
-	<-events
-	rss, peak := memory("VmRSS"), memory("VmHWM")
-	debug.FreeOSMemory() // what a program could get down to if it asked for it
-	fmt.Printf("{\"keys\":%d,\"synced_ms\":%.2f,\"cpu_ms\":%.2f,\"rss_kb\":%d,\"peak_kb\":%d,"+
-		"\"freed_rss_kb\":%d}\n", len(copied), ms(synced), ms(usedNow-used), rss, peak,
-		memory("VmRSS"))
-	for range copied { // keeps the copy alive until here
-		break
+// Keeps either all of each pair, or what is needed to notice changes: the key and its revision.
+func mirror(cli *clientv3.Client, prefix string, kind string, page int) {
+	pairs := map[string]*mvccpb.KeyValue{}
+	revisions := map[string]int64{}
+	keep := func(kv *mvccpb.KeyValue) { pairs[string(kv.Key)] = kv }
+	if kind == "revisions" {
+		keep = func(kv *mvccpb.KeyValue) { revisions[string(kv.Key)] = kv.ModRevision }
 	}
+	used, start := cpu(), time.Now()
+	rev := list(cli, prefix, page, keep)
+	synced, usedNow := time.Since(start), cpu()
+	<-watch(cli, prefix, rev)
+	time.Sleep(settle)
+	fmt.Printf("{\"synced_ms\":%.2f,\"cpu_ms\":%.2f,\"rss_kb\":%d,\"peak_kb\":%d,\"keys\":%d}\n",
+		ms(synced), ms(usedNow-used), memory("VmRSS"), memory("VmHWM"), len(pairs)+len(revisions))
 }
 
 func events(cli *clientv3.Client, prefix string, n int) {
-	copied, rev := list(cli, prefix, 0)
+	copied := map[string]*mvccpb.KeyValue{}
+	rev := list(cli, prefix, 0, func(kv *mvccpb.KeyValue) { copied[string(kv.Key)] = kv })
 	stream := watch(cli, prefix, rev)
 	<-stream
 	fmt.Println("ready")
@@ -185,7 +187,7 @@ func idle(cli *clientv3.Client, seconds int) {
 	must(err)
 	_, err = cli.Put(context.Background(), "/idle/key", "", clientv3.WithLease(session.Lease()))
 	must(err)
-	_, rev := list(cli, "/idle/", 0)
+	rev := list(cli, "/idle/", 0, func(*mvccpb.KeyValue) {})
 	<-watch(cli, "/idle/", rev)
 	used := cpu()
 	time.Sleep(time.Duration(seconds) * time.Second)
@@ -210,11 +212,7 @@ func main() {
 	case "latency":
 		latency(cli, number(argument))
 	case "mirror":
-		page := 0
-		if len(os.Args) > 4 {
-			page = number(os.Args[4])
-		}
-		mirror(cli, argument, page)
+		mirror(cli, argument, os.Args[4], number(os.Args[5]))
 	case "events":
 		events(cli, argument, number(os.Args[4]))
 	case "ops":

@@ -1,0 +1,37 @@
+/* wire.h - the bytes of a protobuf message, field by field, without copying anything.
+ *
+ * protobuf-c makes an object of every key and value. For lists, which are most of what a mirror
+ * reads, the answer is walked in place instead. Pure, bounds-checked; foreign bytes are
+ * welcome. Internal to lib/etcd. */
+#ifndef HF_ETCD_WIRE_H
+#define HF_ETCD_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define HF_VARINT_MAX 10 /* bytes */
+
+/* A number in as many bytes as it needs; returns how many. `get` returns 0 when `len` bytes do
+ * not hold one. */
+size_t hf_varint_put(uint8_t *out, uint64_t value);
+size_t hf_varint_get(const uint8_t *bytes, size_t len, uint64_t *ret_value);
+
+/* A walk over one message: set `rest` to its bytes. */
+struct hf_wire {
+    struct hf_bytes rest;
+    bool broken; /* what follows is not a protobuf message */
+
+    /* The field that hf_wire_next came to. */
+    uint32_t field;
+    bool is_bytes;         /* a string, bytes or message: see `bytes`, else `value` */
+    struct hf_bytes bytes; /* borrowed */
+    uint64_t value;
+};
+
+/* Goes to the next field; false at the end, or when the bytes are broken. */
+bool hf_wire_next(struct hf_wire *wire);
+
+#endif
