@@ -263,6 +263,7 @@ static void publish(struct hf_session *session, const struct hf_lease_step *step
     struct hf_session_view view = { .state = step->state,
                                     .frozen = step->frozen,
                                     .lease = session->machine.lost ? 0 : session->machine.id,
+                                    .proven_until = hf_lease_proven_until(&session->machine),
                                     .record = hf_lease_save(&session->machine) };
     const struct hf_session_view *old = &session->view;
     bool changed =

@@ -17,6 +17,7 @@ struct hf_session_view {
     enum hf_lease_state state;
     bool frozen;                   /* what runs under it must stand still */
     int64_t lease;                 /* 0 while there is none */
+    hf_ms proven_until;            /* HELD until then, if nothing is heard before */
     struct hf_lease_record record; /* to be kept by whoever must act when we cannot */
 };
 
