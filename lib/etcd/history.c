@@ -6,7 +6,7 @@
 
 /* A linearizable read of etcd 3.4 can be stale when a member was paused, so an older revision
  * is believed only when it is seen again a little later. */
-enum { DOUBTS = 2, ASK_AGAIN_MS = 500, LARGEST_KEY = 64 * 1024 };
+enum { DOUBTS = 3, ASK_AGAIN_MS = 500, LARGEST_KEY = 64 * 1024 };
 
 static void on_answer(const struct hf_range_result *answer, void *arg);
 
@@ -18,16 +18,16 @@ static void conclude(struct hf_history *history, int err, const char *message)
 
 static void ask(struct hf_history *history)
 {
-    struct hf_range_request request = {
-        .range = { .key = { .data = history->key.data, .len = history->key.len } },
-        .revision = history->mod_rev,
-        .keys_only = true,
-    };
+    struct hf_range_request request = { .range.key = history->readable, .keys_only = true };
     int err;
 
-    if (history->key.len == 0) {
-        request.range = (struct hf_key_range){ .key = history->readable };
-        request.revision = 0;
+    history->asked_rev = history->revision;
+    history->asked = (struct hf_witness){ 0 };
+    if (history->key.len > 0) {
+        history->asked = history->witness;
+        request.range.key =
+            (struct hf_bytes){ .data = history->key.data, .len = history->key.len };
+        request.revision = history->asked.compacted ? 0 : history->asked.mod_rev;
     }
     err = hf_etcd_range(history->etcd, &request, on_answer, history, &history->call);
     if (err == HF_OK)
@@ -53,12 +53,32 @@ static void doubt(struct hf_history *history)
 }
 
 /* What etcd has at the witness's revision must be the witness. */
-static bool is_witness(const struct hf_history *history, const struct hf_range_result *answer)
+static bool is_witness(const struct hf_witness *witness, const struct hf_range_result *answer)
 {
     const struct hf_kv *kv = answer->kvs;
 
-    return answer->count == 1 && kv->mod_rev == history->mod_rev &&
-           kv->create_rev == history->create_rev && kv->version == history->version;
+    if (answer->count == 0 || witness->version == 0)
+        return answer->count == 0 && witness->version == 0;
+    return kv->mod_rev == witness->mod_rev && kv->create_rev == witness->create_rev &&
+           kv->version == witness->version;
+}
+
+/* Where only the present can be asked: is it one that the witness can have become? */
+static bool may_follow(const struct hf_witness *witness, const struct hf_range_result *answer)
+{
+    const struct hf_kv *kv = answer->kvs;
+
+    if (answer->count == 0 || kv->create_rev > witness->mod_rev)
+        return true;
+    return kv->create_rev == witness->create_rev && kv->mod_rev >= witness->mod_rev &&
+           kv->version >= witness->version;
+}
+
+static bool agrees(const struct hf_witness *asked, const struct hf_range_result *answer)
+{
+    if (asked->mod_rev == 0) /* there was no witness */
+        return true;
+    return asked->compacted ? may_follow(asked, answer) : is_witness(asked, answer);
 }
 
 static void on_answer(const struct hf_range_result *answer, void *arg)
@@ -71,15 +91,16 @@ static void on_answer(const struct hf_range_result *answer, void *arg)
     case HF_OK:
         if (!hf_history_on_header(history, header))
             conclude(history, HF_EHISTORY, "another cluster answers");
-        else if (header->revision < history->revision)
+        else if (header->revision < history->asked_rev)
             doubt(history);
-        else if (history->key.len > 0 && !is_witness(history, answer))
+        else if (!agrees(&history->asked, answer))
             conclude(history, HF_EHISTORY, "etcd has another past than the one we saw");
         else
             conclude(history, HF_OK, "");
         return;
-    case HF_ECOMPACT: /* the witness is forgotten there, and so here */
-        hf_buf_clear(&history->key);
+    case HF_ECOMPACT:
+        if (history->witness.mod_rev == history->asked.mod_rev)
+            history->witness.compacted = true;
         ask(history);
         return;
     case HF_EHISTORY: doubt(history); return;
@@ -131,9 +152,9 @@ bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_heade
     return true;
 }
 
-void hf_history_on_put(struct hf_history *history, const struct hf_kv *kv)
+void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
 {
-    if (kv->mod_rev < history->mod_rev && history->key.len > 0)
+    if (kv->mod_rev < history->witness.mod_rev && history->key.len > 0)
         return;
     hf_buf_clear(&history->key);
     hf_buf_append(&history->key, kv->key.data, kv->key.len);
@@ -141,9 +162,9 @@ void hf_history_on_put(struct hf_history *history, const struct hf_kv *kv)
         hf_buf_clear(&history->key);
         return;
     }
-    history->create_rev = kv->create_rev;
-    history->mod_rev = kv->mod_rev;
-    history->version = kv->version;
+    history->witness = (struct hf_witness){ .create_rev = kv->create_rev,
+                                            .mod_rev = kv->mod_rev,
+                                            .version = kv->version };
 }
 
 void hf_history_check(struct hf_history *history)

@@ -14,6 +14,14 @@
 /* HF_OK: it is the same. HF_EHISTORY: it is not. Anything else: could not be asked. */
 typedef void (*hf_history_fn)(int err, const char *message, void *arg);
 
+/* A key as it was at one revision. */
+struct hf_witness {
+    hf_rev create_rev;
+    hf_rev mod_rev;
+    int64_t version; /* 0: it was not there */
+    bool compacted;  /* that revision cannot be asked for any more */
+};
+
 struct hf_history {
     struct hf_etcd *etcd;
     hf_history_fn fn;
@@ -21,13 +29,12 @@ struct hf_history {
     struct hf_bytes readable; /* a key that we may read, be it there or not */
     uint64_t cluster_id;      /* 0: not known yet */
     hf_rev revision;          /* newest that etcd has told us of */
-    /* The witness; key empty when there is none. */
-    struct hf_buf key;
-    hf_rev create_rev;
-    hf_rev mod_rev;
-    int64_t version;
+    struct hf_buf key;        /* of the witness; empty when there is none */
+    struct hf_witness witness;
 
     struct hf_call *call;
+    hf_rev asked_rev;        /* `revision` when the call was made ... */
+    struct hf_witness asked; /* ... and `witness`: both go on meanwhile */
     struct hf_timer again;
     unsigned doubts; /* answers in a row that looked like an older history */
 };
@@ -44,8 +51,8 @@ void hf_history_forget(struct hf_history *history);
 /* Reports a header. False when it is of another cluster. */
 bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_header *header);
 
-/* Reports a put that etcd told us of. */
-void hf_history_on_put(struct hf_history *history, const struct hf_kv *kv);
+/* Reports a put or a deletion (key and mod_rev only) that etcd told us of. */
+void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv);
 
 /* Asks; `fn` comes once, later. A no-op while an earlier question is open. */
 void hf_history_check(struct hf_history *history);

@@ -73,8 +73,7 @@ static void on_change(const struct hf_change *change, void *arg)
 {
     struct hf_mirror *mirror = arg;
 
-    if (!change->deleted)
-        hf_history_on_put(&mirror->history, &change->kv);
+    hf_history_on_change(&mirror->history, &change->kv);
     if (!change->from_list)
         mirror->stats.events++;
     else if (mirror->synced)
