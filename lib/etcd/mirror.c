@@ -40,15 +40,18 @@ struct hf_mirror {
     struct hf_copy copy;
     struct hf_history history;
     struct hf_watch *watch; /* NULL: none */
-    hf_ms lost_at;          /* since when; valid without a watch */
+    bool live;              /* the watch was confirmed */
+    hf_ms lost_at;          /* when the last one that was live ended, or a list after it */
     hf_ms heard_at;         /* of the last watch */
     unsigned failures;      /* in a row */
     bool synced;
+    bool list_wanted; /* as soon as the history is known to be ours */
 
     struct hf_list *list; /* NULL: no page is asked for */
     bool listing;
     size_t list_range;
-    hf_rev list_rev;
+    hf_rev list_rev;   /* 0 until the first page has come */
+    hf_rev list_floor; /* the list cannot be older than what was seen when it was asked for */
 
     struct hf_timer retry;   /* list or watch again */
     struct hf_timer inspect; /* look for a restored etcd */
@@ -59,7 +62,6 @@ struct hf_mirror {
 };
 
 static void begin_list(struct hf_mirror *mirror);
-static void go_on(struct hf_mirror *mirror);
 
 /* The copy and its events. */
 
@@ -98,14 +100,23 @@ static void leave(struct hf_mirror *mirror)
     free(mirror);
 }
 
+/* The watch is over, or about to be closed. */
+static void forget_watch(struct hf_mirror *mirror)
+{
+    mirror->heard_at = hf_watch_get_heard_at(mirror->watch);
+    if (mirror->live)
+        mirror->lost_at = hf_etcd_now(mirror->etcd);
+    mirror->live = false;
+    mirror->watch = NULL;
+}
+
 static void drop_watch(struct hf_mirror *mirror)
 {
-    if (mirror->watch != NULL) {
-        mirror->heard_at = hf_watch_get_heard_at(mirror->watch);
-        hf_watch_close(mirror->watch);
-        mirror->watch = NULL;
-        mirror->lost_at = hf_etcd_now(mirror->etcd);
-    }
+    struct hf_watch *watch = mirror->watch;
+
+    if (watch != NULL)
+        forget_watch(mirror);
+    hf_watch_close(watch);
 }
 
 /* What is under way of a list, if anything, is given up. */
@@ -134,6 +145,13 @@ static void retry_later(struct hf_mirror *mirror, int err, const char *message)
     if (!mirror->closed)
         (void)!hf_timer_start(&mirror->etcd->timers, &mirror->retry,
                               hf_etcd_now(mirror->etcd) + pause);
+}
+
+static void fail_list(struct hf_mirror *mirror, int err, const char *message)
+{
+    drop_list(mirror);
+    mirror->list_wanted = true;
+    retry_later(mirror, err, message);
 }
 
 /* The copy cannot be trusted any more, but is better than nothing: list again, and tell what is
@@ -170,6 +188,7 @@ static void on_live(void *arg)
     struct hf_mirror *mirror = arg;
 
     mirror->failures = 0;
+    mirror->live = true;
 }
 
 static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, bool last,
@@ -180,7 +199,11 @@ static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, 
     struct hf_etcd_header header = hf_header_from(message->header);
 
     mirror->depth++;
-    (void)hf_history_on_header(&mirror->history, &header);
+    if (!hf_history_on_header(&mirror->history, &header)) {
+        lose_sync(mirror, HF_EHISTORY, "the watch is answered by another cluster");
+        leave(mirror);
+        return;
+    }
     for (size_t i = 0; i < message->n_events && !mirror->closed; i++) {
         const Etcdserverpb__Event *event = message->events[i];
         struct hf_kv kv = event->kv != NULL ? hf_kv_from(event->kv) : (struct hf_kv){ 0 };
@@ -204,20 +227,20 @@ static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, 
     leave(mirror);
 }
 
+/* What was compacted away, or is too large to be put together, only a list can tell. A list
+ * under way opens the next watch when it is done. */
 static void on_watch_end(int err, const char *message, void *arg)
 {
     struct hf_mirror *mirror = arg;
 
-    mirror->watch = NULL;
-    mirror->lost_at = hf_etcd_now(mirror->etcd);
+    forget_watch(mirror);
     mirror->depth++;
-    if (err == HF_ECOMPACT) {
+    if (err == HF_ECOMPACT || err == HF_ELIMIT)
         mirror->synced = false;
-        if (!mirror->listing)
-            begin_list(mirror);
-    } else if (!mirror->listing) { /* a list under way opens the next watch when it is done */
+    if (err == HF_ECOMPACT && !mirror->listing)
+        begin_list(mirror);
+    else if (!mirror->listing)
         retry_later(mirror, err, message);
-    }
     leave(mirror);
 }
 
@@ -262,6 +285,8 @@ static void end_list(struct hf_mirror *mirror)
     if (mirror->closed)
         return;
     mirror->listing = false;
+    mirror->failures = 0;
+    mirror->lost_at = hf_etcd_now(mirror->etcd);
     mirror->stats.lists++;
     for (size_t i = 0; i < mirror->range_count; i++) {
         if (mirror->ranges[i].next_rev <= mirror->list_rev)
@@ -278,11 +303,10 @@ static void end_list(struct hf_mirror *mirror)
 
 static void on_page_failed(struct hf_mirror *mirror, const struct hf_etcd_result *result)
 {
-    drop_list(mirror);
     if (result->err == HF_ECOMPACT) /* compacted while we were reading: a newer one, then */
-        retry_later(mirror, result->err, "the list was overtaken by a compaction");
+        fail_list(mirror, result->err, "the list was overtaken by a compaction");
     else
-        retry_later(mirror, result->err, result->message);
+        fail_list(mirror, result->err, result->message);
 }
 
 /* The first page tells what revision the list is of; one older than what we have seen is either
@@ -292,7 +316,7 @@ static bool list_is_current(struct hf_mirror *mirror, const struct hf_etcd_heade
     if (mirror->list_rev != 0)
         return true;
     mirror->list_rev = header->revision;
-    return header->revision >= mirror->history.revision &&
+    return header->revision >= mirror->list_floor &&
            hf_history_on_header(&mirror->history, header);
 }
 
@@ -306,8 +330,7 @@ static void on_page(const struct hf_range_result *page, void *arg)
     if (page->result.err != HF_OK) {
         on_page_failed(mirror, &page->result);
     } else if (!list_is_current(mirror, &page->result.header)) {
-        drop_list(mirror);
-        hf_history_check(&mirror->history);
+        fail_list(mirror, HF_EHISTORY, "the list is older than what was seen before");
     } else {
         for (size_t i = 0; i < page->count && !mirror->closed; i++) {
             if (!hf_copy_list(&mirror->copy, &page->kvs[i])) {
@@ -334,21 +357,38 @@ static void list_range(struct hf_mirror *mirror)
 
     if (err == HF_OK)
         return;
-    drop_list(mirror);
-    retry_later(mirror, err, hf_err_text(err));
+    fail_list(mirror, err, hf_err_text(err));
 }
 
 static void begin_list(struct hf_mirror *mirror)
 {
     assert(!mirror->listing);
     mirror->listing = true;
+    mirror->list_wanted = false;
     mirror->list_range = 0;
     mirror->list_rev = 0;
+    mirror->list_floor = mirror->history.revision;
     hf_copy_begin_list(&mirror->copy);
     list_range(mirror);
 }
 
 /* History. */
+
+/* The history is known to be ours: fill the copy, or resume where the watch stopped. */
+static void go_on(struct hf_mirror *mirror)
+{
+    hf_ms outage = hf_etcd_now(mirror->etcd) - mirror->lost_at;
+
+    if (!mirror->synced || mirror->list_wanted || outage > LONG_OUTAGE_MS)
+        begin_list(mirror);
+    else
+        open_watch(mirror);
+}
+
+static bool is_idle(const struct hf_mirror *mirror)
+{
+    return !mirror->listing && (mirror->watch == NULL || mirror->list_wanted);
+}
 
 static void on_history(int err, const char *message, void *arg)
 {
@@ -357,22 +397,11 @@ static void on_history(int err, const char *message, void *arg)
     mirror->depth++;
     if (err == HF_EHISTORY)
         reset(mirror);
-    else if (mirror->watch == NULL && !mirror->listing && err != HF_OK)
+    else if (is_idle(mirror) && err != HF_OK)
         retry_later(mirror, err, message);
-    else if (mirror->watch == NULL && !mirror->listing)
+    else if (is_idle(mirror))
         go_on(mirror);
     leave(mirror);
-}
-
-/* The history is known to be ours: fill the copy, or resume where the watch stopped. */
-static void go_on(struct hf_mirror *mirror)
-{
-    hf_ms outage = hf_etcd_now(mirror->etcd) - mirror->lost_at;
-
-    if (!mirror->synced || outage > LONG_OUTAGE_MS)
-        begin_list(mirror);
-    else
-        open_watch(mirror);
 }
 
 /* Timers. */
@@ -382,12 +411,12 @@ static void on_retry(struct hf_timer *timer)
     struct hf_mirror *mirror =
         (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, retry));
 
-    if (mirror->listing)
-        return;
-    if (mirror->history.revision == 0)
+    mirror->depth++;
+    if (is_idle(mirror) && mirror->history.revision == 0)
         begin_list(mirror);
-    else if (mirror->watch == NULL)
+    else if (is_idle(mirror))
         hf_history_check(&mirror->history);
+    leave(mirror);
 }
 
 static void on_inspect(struct hf_timer *timer)
@@ -419,12 +448,11 @@ static void on_resync(struct hf_timer *timer)
     hf_mirror_resync(mirror);
 }
 
+/* Never from inside: the caller may be one of the callbacks. */
 void hf_mirror_resync(struct hf_mirror *mirror)
 {
-    if (!mirror->listing && !hf_history_is_checking(&mirror->history)) {
-        hf_timer_stop(&mirror->etcd->timers, &mirror->retry);
-        begin_list(mirror);
-    }
+    mirror->list_wanted |= !mirror->listing;
+    (void)!hf_timer_start(&mirror->etcd->timers, &mirror->retry, hf_etcd_now(mirror->etcd));
 }
 
 /* Life. */

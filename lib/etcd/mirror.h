@@ -64,7 +64,7 @@ bool hf_mirror_get(const struct hf_mirror *mirror, struct hf_bytes key, struct h
 void hf_mirror_each(const struct hf_mirror *mirror,
                     bool (*fn)(const struct hf_kv *kv, void *arg), void *arg);
 
-/* Lists everything again now. */
+/* Lists everything again as soon as possible, unless that is being done. */
 void hf_mirror_resync(struct hf_mirror *mirror);
 
 struct hf_mirror_stats {

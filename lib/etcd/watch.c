@@ -55,32 +55,39 @@ static void leave(struct hf_watch *watch)
     free(watch);
 }
 
-void hf_watch_close(struct hf_watch *watch)
+static void stop(struct hf_watch *watch)
 {
-    if (watch == NULL)
-        return;
     hf_timer_stop(&watch->etcd->timers, &watch->watchdog);
     hf_stream_close(watch->stream);
     watch->stream = NULL;
     watch->closed = true;
+}
+
+void hf_watch_close(struct hf_watch *watch)
+{
+    if (watch == NULL)
+        return;
     watch->depth++;
+    stop(watch);
     leave(watch);
 }
 
 /* Tells the owner and forgets everything. */
 static void end(struct hf_watch *watch, int err, const char *message)
 {
-    const struct hf_watch_handler *handler = watch->cfg.handler;
-    void *arg = watch->cfg.arg;
-
-    hf_watch_close(watch);
-    handler->on_end(err, message, arg);
+    watch->depth++;
+    stop(watch);
+    watch->cfg.handler->on_end(err, message, watch->cfg.arg);
+    leave(watch);
 }
 
-static void set_watchdog(struct hf_watch *watch, hf_ms at)
+/* False when there is no memory for it: the watch is over, then. */
+static bool set_watchdog(struct hf_watch *watch, hf_ms at)
 {
-    if (hf_timer_start(&watch->etcd->timers, &watch->watchdog, at) != HF_OK)
-        end(watch, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+    if (hf_timer_start(&watch->etcd->timers, &watch->watchdog, at) == HF_OK)
+        return true;
+    end(watch, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+    return false;
 }
 
 static void probe(struct hf_watch *watch, hf_ms now)
@@ -93,7 +100,7 @@ static void probe(struct hf_watch *watch, hf_ms now)
     watch->probing = true;
     /* One that cannot be sent is one that is not answered. */
     (void)!hf_stream_send(watch->stream, &request.base);
-    set_watchdog(watch, now + watch->cfg.probe_timeout);
+    (void)set_watchdog(watch, now + watch->cfg.probe_timeout);
 }
 
 static void on_watchdog(struct hf_timer *timer)
@@ -109,17 +116,17 @@ static void on_watchdog(struct hf_timer *timer)
     } else if (watch->probing || now - watch->heard_at >= watch->cfg.probe_every) {
         probe(watch, now);
     } else {
-        set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
+        (void)set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
     }
 }
 
-static void heard(struct hf_watch *watch)
+static bool heard(struct hf_watch *watch)
 {
     watch->heard_at = hf_etcd_now(watch->etcd);
-    if (watch->probing && watch->live == watch->cfg.range_count) {
-        watch->probing = false;
-        set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
-    }
+    if (!watch->probing || watch->live < watch->cfg.range_count)
+        return true;
+    watch->probing = false;
+    return set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
 }
 
 static bool keep_fragment(struct hf_watch *watch, struct hf_bytes message)
@@ -191,8 +198,7 @@ static void take(struct hf_watch *watch, struct hf_bytes bytes,
     }
     if (message->created)
         watch->live++;
-    heard(watch);
-    if (watch->closed)
+    if (!heard(watch))
         return;
     if (message->created && watch->live == watch->cfg.range_count)
         watch->cfg.handler->on_live(watch->cfg.arg);

@@ -24,7 +24,8 @@ struct hf_watch_handler {
      * What came of an incomplete batch when the stream ends is never told. */
     void (*on_events)(size_t range, const Etcdserverpb__WatchResponse *message, bool last,
                       void *arg);
-    /* The watch is over and must be forgotten. HF_ECOMPACT: the start revision is gone. */
+    /* The watch is over and must be forgotten; until the return it can still be asked when it
+     * was heard. HF_ECOMPACT: the start revision is gone. HF_ELIMIT: see pending_bytes. */
     void (*on_end)(int err, const char *message, void *arg);
 };
 

@@ -116,3 +116,33 @@ void hft_writer_stop(struct hft_writer *writer)
     hft_client_until(writer->client, &closed, 1, STOP_MS, "the writer's client to close");
     free(writer->value);
 }
+
+enum { AT_ONCE = 64 };
+
+hf_rev hft_write_many(struct hft_client *client, const char *prefix, unsigned count,
+                      size_t value_bytes)
+{
+    char *value = malloc(value_bytes + 1);
+    hf_rev last = 0;
+
+    ck_assert_ptr_nonnull(value);
+    memset(value, 'v', value_bytes);
+    for (unsigned i = 0; i < count; i += AT_ONCE) {
+        struct hf_txn *txn = hf_txn_new();
+        struct hft_outcome outcome;
+
+        for (unsigned k = i; k < i + AT_ONCE && k < count; k++) {
+            char key[128];
+
+            (void)snprintf(key, sizeof key, "%s%05u", prefix, k);
+            hf_txn_then_put(txn, hf_bytes_of(key),
+                            (struct hf_bytes){ .data = value, .len = value_bytes },
+                            HF_NO_LEASE);
+        }
+        outcome = hft_commit(client, txn, false);
+        ck_assert_msg(outcome.err == HF_OK, "%s", outcome.message);
+        last = outcome.header.revision;
+    }
+    free(value);
+    return last;
+}

@@ -38,4 +38,9 @@ void hft_writer_until(struct hft_writer *writer, unsigned count, hf_ms timeout);
 /* Lets what is under way end, and runs the loop until then. */
 void hft_writer_stop(struct hft_writer *writer);
 
+/* Puts <prefix>00000 and on, `count` of them, 64 in a revision, and runs the loop until then.
+ * Returns the revision of the last ones. */
+hf_rev hft_write_many(struct hft_client *client, const char *prefix, unsigned count,
+                      size_t value_bytes);
+
 #endif
