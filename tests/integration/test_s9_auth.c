@@ -210,6 +210,7 @@ START_TEST(s9_users_and_roles_changed_under_load_cost_no_call)
         chains[i].going = true;
         put_next(&chains[i]);
     }
+    hft_client_until(&client, &chains[0].done, 1, 20000, "the first put");
     administrator = hft_process_spawn(&(struct hft_spawn){ .argv = argv, .env = env });
     hft_loop_until(&client.loop, has_ended, &administrator, 60000, "the changes");
     for (int i = 0; i < 8; i++) {
