@@ -71,21 +71,22 @@ void hf_range_bounds_done(struct hf_range_bounds *bounds)
 /* Lists are most of what a mirror ever reads, so their answers are walked where they lie: keys
  * and values point into the bytes that came. The numbers are etcd's field numbers. */
 
-static struct hf_etcd_header header_in(struct hf_bytes bytes)
+/* Of several headers the last one counts, as protobuf-c has it. */
+static bool header_in(struct hf_bytes bytes, struct hf_etcd_header *header)
 {
     struct hf_wire wire = { .rest = bytes };
-    struct hf_etcd_header header = { 0 };
 
+    *header = (struct hf_etcd_header){ 0 };
     while (hf_wire_next(&wire)) {
-        switch (wire.is_bytes ? 0 : wire.field) {
-        case 1: header.cluster_id = wire.value; break;
-        case 2: header.member_id = wire.value; break;
-        case 3: header.revision = (hf_rev)wire.value; break;
-        case 4: header.raft_term = wire.value; break;
+        switch (wire.tag) {
+        case HF_WIRE_NUMBER(1): header->cluster_id = wire.value; break;
+        case HF_WIRE_NUMBER(2): header->member_id = wire.value; break;
+        case HF_WIRE_NUMBER(3): header->revision = (hf_rev)wire.value; break;
+        case HF_WIRE_NUMBER(4): header->raft_term = wire.value; break;
         default: break;
         }
     }
-    return header;
+    return !wire.broken;
 }
 
 static bool kv_in(struct hf_bytes bytes, struct hf_kv *kv)
@@ -94,18 +95,15 @@ static bool kv_in(struct hf_bytes bytes, struct hf_kv *kv)
 
     *kv = (struct hf_kv){ 0 };
     while (hf_wire_next(&wire)) {
-        if (wire.is_bytes && wire.field == 1)
-            kv->key = wire.bytes;
-        else if (wire.is_bytes && wire.field == 5)
-            kv->value = wire.bytes;
-        else if (!wire.is_bytes && wire.field == 2)
-            kv->create_rev = (hf_rev)wire.value;
-        else if (!wire.is_bytes && wire.field == 3)
-            kv->mod_rev = (hf_rev)wire.value;
-        else if (!wire.is_bytes && wire.field == 4)
-            kv->version = (int64_t)wire.value;
-        else if (!wire.is_bytes && wire.field == 6)
-            kv->lease = (int64_t)wire.value;
+        switch (wire.tag) {
+        case HF_WIRE_BYTES(1): kv->key = wire.bytes; break;
+        case HF_WIRE_NUMBER(2): kv->create_rev = (hf_rev)wire.value; break;
+        case HF_WIRE_NUMBER(3): kv->mod_rev = (hf_rev)wire.value; break;
+        case HF_WIRE_NUMBER(4): kv->version = (int64_t)wire.value; break;
+        case HF_WIRE_BYTES(5): kv->value = wire.bytes; break;
+        case HF_WIRE_NUMBER(6): kv->lease = (int64_t)wire.value; break;
+        default: break;
+        }
     }
     return !wire.broken;
 }
@@ -114,20 +112,24 @@ bool hf_range_decode(struct hf_bytes body, struct hf_kv *kvs, struct hf_range_re
 {
     struct hf_wire wire = { .rest = body };
 
-    result->count = 0;
+    *result = (struct hf_range_result){ .result = result->result, .kvs = kvs };
+    result->result.header = (struct hf_etcd_header){ 0 };
     while (hf_wire_next(&wire)) {
-        if (wire.is_bytes && wire.field == 1)
-            result->result.header = header_in(wire.bytes);
-        else if (wire.is_bytes && wire.field == 2 && kvs != NULL &&
-                 !kv_in(wire.bytes, &kvs[result->count]))
-            return false;
-        else if (!wire.is_bytes && wire.field == 3)
-            result->more = wire.value != 0;
-        else if (!wire.is_bytes && wire.field == 4)
-            result->total = (int64_t)wire.value;
-        result->count += wire.is_bytes && wire.field == 2;
+        switch (wire.tag) {
+        case HF_WIRE_BYTES(1):
+            if (!header_in(wire.bytes, &result->result.header))
+                return false;
+            break;
+        case HF_WIRE_BYTES(2):
+            if (kvs != NULL && !kv_in(wire.bytes, &kvs[result->count]))
+                return false;
+            result->count++;
+            break;
+        case HF_WIRE_NUMBER(3): result->more = wire.value != 0; break;
+        case HF_WIRE_NUMBER(4): result->total = (int64_t)wire.value; break;
+        default: break;
+        }
     }
-    result->kvs = kvs;
     return !wire.broken;
 }
 

@@ -18,7 +18,8 @@ int hf_range_bounds_init(struct hf_range_bounds *bounds,
 void hf_range_bounds_done(struct hf_range_bounds *bounds);
 
 /* Reads the bytes of an answer in place: `kvs`, which must have room for all of them, points
- * into `body`; with NULL they are only counted. False when it is no such message. */
+ * into `body`; with NULL they are only counted. Of `result->result` only the header is set.
+ * False when it is no such message; the result is then of no use. */
 bool hf_range_decode(struct hf_bytes body, struct hf_kv *kvs, struct hf_range_result *result);
 
 /* hf_etcd_range with explicit bounds (request->range is not looked at) and lane. */

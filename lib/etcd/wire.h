@@ -15,9 +15,14 @@
 #define HF_VARINT_MAX 10 /* bytes */
 
 /* A number in as many bytes as it needs; returns how many. `get` returns 0 when `len` bytes do
- * not hold one. */
+ * not hold one of 64 bits. */
 size_t hf_varint_put(uint8_t *out, uint64_t value);
 size_t hf_varint_get(const uint8_t *bytes, size_t len, uint64_t *ret_value);
+
+/* The tags of field `n`: as a number, and as a string, bytes or message. A field of the right
+ * number and any other kind is a field that we do not know. */
+#define HF_WIRE_NUMBER(n) ((uint32_t)(n) << 3)
+#define HF_WIRE_BYTES(n)  ((uint32_t)(n) << 3 | 2)
 
 /* A walk over one message: set `rest` to its bytes. */
 struct hf_wire {
@@ -25,10 +30,9 @@ struct hf_wire {
     bool broken; /* what follows is not a protobuf message */
 
     /* The field that hf_wire_next came to. */
-    uint32_t field;
-    bool is_bytes;         /* a string, bytes or message: see `bytes`, else `value` */
-    struct hf_bytes bytes; /* borrowed */
-    uint64_t value;
+    uint32_t tag;
+    uint64_t value;        /* of an HF_WIRE_NUMBER */
+    struct hf_bytes bytes; /* of an HF_WIRE_BYTES; borrowed */
 };
 
 /* Goes to the next field; false at the end, or when the bytes are broken. */
