@@ -1,0 +1,275 @@
+#include "core/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "schema/json.h"
+
+void hf_plan_init(struct hf_plan *plan, const char *ns, enum hf_writer writer,
+                  const char *op_id)
+{
+    *plan = (struct hf_plan){ .ns = ns, .writer = writer };
+    (void)snprintf(plan->op_id, sizeof plan->op_id, "%s", op_id);
+}
+
+void hf_plan_done(struct hf_plan *plan)
+{
+    for (size_t i = 0; i < plan->text_count; i++)
+        free(plan->texts[i]);
+    *plan = (struct hf_plan){ 0 };
+}
+
+static void fail(struct hf_plan *plan, int err, const char *why)
+{
+    if (plan->err == HF_OK)
+        plan->err = hf_error_set(&plan->why, err, "%s", why);
+}
+
+/* There is room: each guard owns one text, each write two. */
+static const char *keep(struct hf_plan *plan, char *text)
+{
+    plan->texts[plan->text_count++] = text;
+    return text;
+}
+
+static const char *key_text(struct hf_plan *plan, const struct hf_key *key)
+{
+    char text[HF_KEY_SIZE];
+    struct hf_error why = { "" };
+    int len = hf_key_format(plan->ns, key, text, &why);
+    char *copy;
+
+    if (len < 0) {
+        fail(plan, len, why.text);
+        return NULL;
+    }
+    copy = hf_strdup(text);
+    if (copy == NULL) {
+        fail(plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+        return NULL;
+    }
+    return keep(plan, copy);
+}
+
+void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value)
+{
+    const char *text;
+
+    if (plan->err == HF_OK && plan->guard_count == HF_PLAN_GUARDS)
+        fail(plan, HF_ELIMIT, "a plan has too many guards");
+    if (plan->err != HF_OK)
+        return;
+    text = key_text(plan, &key);
+    if (text != NULL)
+        plan->guards[plan->guard_count++] =
+            (struct hf_plan_guard){ .what = what, .value = value, .key = text };
+}
+
+static struct hf_plan_write *add_write(struct hf_plan *plan, const struct hf_key *key)
+{
+    struct hf_plan_write *write = &plan->writes[plan->write_count];
+    const char *text;
+
+    if (plan->err == HF_OK && plan->write_count == HF_PLAN_WRITES)
+        fail(plan, HF_ELIMIT, "a plan has too many writes");
+    if (plan->err != HF_OK)
+        return NULL;
+    text = key_text(plan, key);
+    for (size_t i = 0; text != NULL && i < plan->write_count; i++) {
+        if (strcmp(plan->writes[i].key, text) == 0)
+            fail(plan, HF_EINVAL, "a plan writes the same key twice");
+    }
+    if (plan->err != HF_OK)
+        return NULL;
+    *write = (struct hf_plan_write){ .key = text };
+    plan->write_count++;
+    return write;
+}
+
+/* protobuf-c gives the entries of every map<string, string> a type of its own and the same
+ * shape. */
+struct op_entry {
+    ProtobufCMessage base;
+    char *key;
+    char *value;
+};
+
+static const char *const WRITERS[] = {
+    [HF_WRITER_OWNER] = "owner",
+    [HF_WRITER_CONTROLLER] = "controller",
+    [HF_WRITER_OPERATOR] = "operator",
+};
+
+enum { MOST_OP_IDS = 8 }; /* three classes, and room for newer ones */
+
+static const ProtobufCFieldDescriptor *op_ids_field(const ProtobufCMessage *record)
+{
+    return protobuf_c_message_descriptor_get_field_by_name(record->descriptor, "op_ids");
+}
+
+static size_t get_op_ids(const ProtobufCMessage *record, const ProtobufCFieldDescriptor *field,
+                         struct op_entry ***ret_entries)
+{
+    size_t count;
+
+    memcpy(&count, (const char *)record + field->quantifier_offset, sizeof count);
+    memcpy(ret_entries, (const char *)record + field->offset, sizeof *ret_entries);
+    return count;
+}
+
+const char *hf_plan_find_op_id(const ProtobufCMessage *record, enum hf_writer writer)
+{
+    const ProtobufCFieldDescriptor *field = op_ids_field(record);
+    struct op_entry **entries;
+    size_t count = field != NULL ? get_op_ids(record, field, &entries) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(entries[i]->key, WRITERS[writer]) == 0)
+            return entries[i]->value;
+    }
+    return NULL;
+}
+
+/* The record's text with our op_id in it. The copy is shallow: only its op_ids are its own. */
+static int encode_stamped(struct hf_plan *plan, const ProtobufCMessage *record,
+                          struct hf_bytes old, struct hf_buf *out, struct hf_error *why)
+{
+    const ProtobufCFieldDescriptor *field = op_ids_field(record);
+    HF_CLEANUP_FREE ProtobufCMessage *copy = NULL;
+    struct op_entry ours = { .value = plan->op_id };
+    struct op_entry *list[MOST_OP_IDS], **entries = list, **before;
+    size_t count = 0, others;
+
+    if (field == NULL)
+        return hf_json_encode_over(record, old.data, old.len, out, why);
+    others = get_op_ids(record, field, &before);
+    for (size_t i = 0; i < others && count + 1 < MOST_OP_IDS; i++) {
+        if (strcmp(before[i]->key, WRITERS[plan->writer]) != 0)
+            list[count++] = before[i];
+    }
+    protobuf_c_message_init(field->descriptor, &ours.base);
+    ours.key = (char *)WRITERS[plan->writer];
+    ours.value = plan->op_id;
+    list[count++] = &ours;
+
+    copy = hf_memdup(record, record->descriptor->sizeof_message);
+    if (copy == NULL)
+        return HF_ENOMEM;
+    memcpy((char *)copy + field->quantifier_offset, &count, sizeof count);
+    memcpy((char *)copy + field->offset, &entries, sizeof entries);
+    return hf_json_encode_over(copy, old.data, old.len, out, why);
+}
+
+void hf_plan_put(struct hf_plan *plan, struct hf_key key, const ProtobufCMessage *record,
+                 struct hf_bytes old, int64_t lease)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    struct hf_plan_write *write;
+    struct hf_error why = { "" };
+    char *value = NULL;
+    int err;
+
+    if (plan->err == HF_OK && hf_key_is_ephemeral(key.kind) != (lease != 0))
+        fail(plan, HF_EINVAL,
+             lease == 0 ? "an ephemeral key was to be put without its lease"
+                        : "a kept key was to be put with a lease");
+    write = add_write(plan, &key);
+    if (write == NULL)
+        return;
+    err = encode_stamped(plan, record, old, &text, &why);
+    if (err == HF_OK)
+        err = hf_buf_take(&text, &value, &write->value_len);
+    if (err != HF_OK) {
+        fail(plan, err, why.text[0] != '\0' ? why.text : hf_err_text(err));
+        return;
+    }
+    write->value = keep(plan, value);
+    write->lease = lease;
+}
+
+void hf_plan_delete(struct hf_plan *plan, struct hf_key key)
+{
+    (void)add_write(plan, &key);
+}
+
+/* Whether applying the plan makes one of its own guards fail. A key that is put gets a new
+ * mod_revision; one that is deleted loses its create_revision, too. */
+static bool undoes(const struct hf_plan_guard *guard, const struct hf_plan_write *write)
+{
+    if (strcmp(guard->key, write->key) != 0)
+        return false;
+    switch (guard->what) {
+    case HF_GUARD_MOD: return write->value != NULL || guard->value != 0;
+    case HF_GUARD_ABSENT: return write->value != NULL;
+    case HF_GUARD_CREATE: return write->value == NULL;
+    case HF_GUARD_GONE:
+    case HF_GUARD_LEASE: break;
+    }
+    return false;
+}
+
+static bool applies_once(const struct hf_plan *plan)
+{
+    for (size_t i = 0; i < plan->guard_count; i++) {
+        for (size_t j = 0; j < plan->write_count; j++) {
+            if (undoes(&plan->guards[i], &plan->writes[j]))
+                return true;
+        }
+    }
+    return false;
+}
+
+int hf_plan_check(struct hf_plan *plan, struct hf_error *err)
+{
+    if (plan->err == HF_OK && !applies_once(plan))
+        fail(plan, HF_EINVAL, "a plan must change a key whose revision it guards");
+    if (plan->err != HF_OK && err != NULL)
+        *err = plan->why;
+    return plan->err;
+}
+
+/* What follows "/holdfast/<namespace>/", or the whole key where that is not its beginning. */
+static const char *short_key(const struct hf_plan *plan, const char *key)
+{
+    char prefix[HF_KEY_SIZE];
+    int len = hf_key_prefix(plan->ns, HF_KEY_IN_NAMESPACE, NULL, prefix, NULL);
+
+    return len > 0 && strncmp(key, prefix, (size_t)len) == 0 ? key + len : key;
+}
+
+static void describe_guard(const struct hf_plan *plan, const struct hf_plan_guard *guard,
+                           struct hf_buf *out)
+{
+    const char *key = short_key(plan, guard->key);
+
+    switch (guard->what) {
+    case HF_GUARD_ABSENT: hf_buf_printf(out, "absent(%s)", key); break;
+    case HF_GUARD_MOD:
+        hf_buf_printf(out, "mod(%s) = %lld", key, (long long)guard->value);
+        break;
+    case HF_GUARD_CREATE:
+        hf_buf_printf(out, "create(%s) = %lld", key, (long long)guard->value);
+        break;
+    case HF_GUARD_GONE:
+        hf_buf_printf(out, "create(%s) != %lld", key, (long long)guard->value);
+        break;
+    case HF_GUARD_LEASE:
+        hf_buf_printf(out, "lease(%s) = %llx", key, (unsigned long long)guard->value);
+        break;
+    }
+}
+
+void hf_plan_describe(const struct hf_plan *plan, struct hf_buf *out)
+{
+    for (size_t i = 0; i < plan->guard_count; i++) {
+        hf_buf_puts(out, i == 0 ? "if " : ", ");
+        describe_guard(plan, &plan->guards[i], out);
+    }
+    for (size_t i = 0; i < plan->write_count; i++)
+        hf_buf_printf(out, "%s%s %s", i == 0 ? " then " : ", ",
+                      plan->writes[i].value != NULL ? "put" : "delete",
+                      short_key(plan, plan->writes[i].key));
+}

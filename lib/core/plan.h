@@ -1,0 +1,82 @@
+/* plan.h - one guarded write as a value: what must hold in etcd, and what is changed if it
+ * does.
+ *
+ * Pure; whoever executes it makes a Txn of it. A builder with a sticky error: a failed step
+ * makes the rest no-ops, and hf_plan_check says what was wrong. Two rules are enforced here, so
+ * that no row of the protocol can break them:
+ *   - a plan writes a key whose revision it guards, so that a late or repeated copy of it
+ *     never applies twice;
+ *   - an ephemeral key is put with its lease, always. */
+#ifndef HF_CORE_PLAN_H
+#define HF_CORE_PLAN_H
+
+#include "base/buf.h"
+#include "base/id.h"
+#include "schema/keys.h"
+
+#define HF_PLAN_GUARDS 16
+#define HF_PLAN_WRITES 16
+
+enum hf_guard {
+    HF_GUARD_ABSENT, /* the key does not exist */
+    HF_GUARD_MOD,    /* it was last changed at that revision; 0: it does not exist */
+    HF_GUARD_CREATE, /* it was created at that revision and still exists */
+    HF_GUARD_GONE,   /* it does not exist as created at that revision */
+    HF_GUARD_LEASE,  /* it hangs on that lease */
+};
+
+/* Who writes: each class leaves its op_id in the records, and keeps those of the others. */
+enum hf_writer { HF_WRITER_OWNER, HF_WRITER_CONTROLLER, HF_WRITER_OPERATOR };
+
+struct hf_plan_guard {
+    enum hf_guard what;
+    int64_t value; /* a revision or a lease id */
+    const char *key;
+};
+
+struct hf_plan_write {
+    const char *key;
+    const char *value; /* NULL: the key is deleted */
+    size_t value_len;
+    int64_t lease; /* 0: none */
+};
+
+/* Read-only for callers. */
+struct hf_plan {
+    const char *ns; /* borrowed */
+    enum hf_writer writer;
+    char op_id[HF_ID_LEN + 1];
+    struct hf_plan_guard guards[HF_PLAN_GUARDS];
+    size_t guard_count;
+    struct hf_plan_write writes[HF_PLAN_WRITES];
+    size_t write_count;
+    char *texts[HF_PLAN_GUARDS + 2 * HF_PLAN_WRITES]; /* owned: keys and values */
+    size_t text_count;
+    int err;
+    struct hf_error why;
+};
+
+/* `ns` must outlive the plan; `op_id` is copied. */
+void hf_plan_init(struct hf_plan *plan, const char *ns, enum hf_writer writer,
+                  const char *op_id);
+void hf_plan_done(struct hf_plan *plan);
+
+void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value);
+
+/* Puts the record as JSON with this plan's op_id in it, laid over the text that it replaces
+ * (empty: none), so that what only a newer program understands survives. */
+void hf_plan_put(struct hf_plan *plan, struct hf_key key, const ProtobufCMessage *record,
+                 struct hf_bytes old, int64_t lease);
+void hf_plan_delete(struct hf_plan *plan, struct hf_key key);
+
+/* The op_id that a class of writers left in a record, or NULL. Borrowed. */
+const char *hf_plan_find_op_id(const ProtobufCMessage *record, enum hf_writer writer);
+
+/* HF_OK when it may be executed; else the first thing that was wrong, with a sentence. */
+int hf_plan_check(struct hf_plan *plan, struct hf_error *err) HF_MUST_CHECK;
+
+/* "if mod(tasks/t1) = 17, create(agents/a/live) = 9 then put tasks/t1, delete pending/r/t1":
+ * keys without their prefix, for transcripts and `explain`. */
+void hf_plan_describe(const struct hf_plan *plan, struct hf_buf *out);
+
+#endif

@@ -1,0 +1,403 @@
+#include "core/rows.h"
+
+#include <string.h>
+
+/* Keys, as short as the table writes them. */
+#define LIVE(a)          ((struct hf_key){ HF_KEY_AGENT_LIVE, .name = (a) })
+#define SPEC(a)          ((struct hf_key){ HF_KEY_AGENT_SPEC, .name = (a) })
+#define REPORT(a)        ((struct hf_key){ HF_KEY_AGENT_REPORT, .name = (a) })
+#define EXIT(a)          ((struct hf_key){ HF_KEY_AGENT_EXIT, .name = (a) })
+#define WANTED(a)        ((struct hf_key){ HF_KEY_WANTED, .name = (a) })
+#define HEALTH(a)        ((struct hf_key){ HF_KEY_HEALTH, .name = (a) })
+#define TASK(t)          ((struct hf_key){ HF_KEY_TASK, .name = (t) })
+#define RECOVERY(t)      ((struct hf_key){ HF_KEY_RECOVERY, .name = (t) })
+#define PENDING(r, t)    ((struct hf_key){ HF_KEY_PENDING, .name = (r), .sub = (t) })
+#define COMMAND(h, a)    ((struct hf_key){ HF_KEY_COMMAND, .name = (h), .sub = (a) })
+#define CHECKPOINT(t, s) ((struct hf_key){ HF_KEY_CHECKPOINT, .name = (t), .seq = (s) })
+#define HOST_LIVE(h)     ((struct hf_key){ HF_KEY_HOST_LIVE, .name = (h) })
+#define HOST(h)          ((struct hf_key){ HF_KEY_HOST_RECORD, .name = (h) })
+#define LEADER           ((struct hf_key){ .kind = HF_KEY_LEADER })
+
+static const struct hf_bytes NOTHING = { 0 };
+
+/* Guards, as the table abbreviates them. */
+
+static void guard_mod(struct hf_plan *plan, struct hf_key key, const struct hf_seen *seen)
+{
+    hf_plan_guard(plan, key, HF_GUARD_MOD, seen->mod_rev);
+}
+
+static void guard_absent(struct hf_plan *plan, struct hf_key key)
+{
+    hf_plan_guard(plan, key, HF_GUARD_ABSENT, 0);
+}
+
+static void guard_key(struct hf_plan *plan, struct hf_key key, int64_t create_rev,
+                      int64_t lease)
+{
+    hf_plan_guard(plan, key, HF_GUARD_CREATE, create_rev);
+    hf_plan_guard(plan, key, HF_GUARD_LEASE, lease);
+}
+
+static void guard_life(struct hf_plan *plan, const struct hf_life *life)
+{
+    guard_key(plan, LIVE(life->agent), life->create_rev, life->lease);
+}
+
+static void guard_term(struct hf_plan *plan, const struct hf_term *term)
+{
+    guard_key(plan, LEADER, term->create_rev, term->lease);
+}
+
+/* Tasks. */
+
+int64_t hf_rows_owner_rev(const struct hf_seen_task *task)
+{
+    const Holdfast__V1__Owner *owner = task->task->owner;
+
+    if (owner == NULL || owner->incarnation == NULL)
+        return 0;
+    return owner->incarnation->create_revision != 0 ? owner->incarnation->create_revision
+                                                    : task->seen.mod_rev;
+}
+
+static void put_task(struct hf_plan *plan, const struct hf_seen_task *task,
+                     const Holdfast__V1__Task *next)
+{
+    guard_mod(plan, TASK(task->task->id), &task->seen);
+    hf_plan_put(plan, TASK(task->task->id), &next->base, task->seen.text, 0);
+}
+
+static void put_index(struct hf_plan *plan, const Holdfast__V1__Task *task)
+{
+    Holdfast__V1__Pending entry = HOLDFAST__V1__PENDING__INIT;
+
+    entry.priority = task->priority;
+    entry.reserved_for = task->reserved_for;
+    hf_plan_put(plan, PENDING(task->role, task->id), &entry.base, NOTHING, 0);
+}
+
+/* The task as it shall be when a life owns it. */
+struct owned {
+    Holdfast__V1__Task task;
+    Holdfast__V1__Owner owner;
+    Holdfast__V1__Incarnation incarnation;
+};
+
+static void set_owner(struct owned *owned, const Holdfast__V1__Task *task,
+                      const struct hf_life *life)
+{
+    owned->task = *task;
+    holdfast__v1__owner__init(&owned->owner);
+    holdfast__v1__incarnation__init(&owned->incarnation);
+    owned->incarnation.lease_id = life->lease;
+    owned->incarnation.create_revision = life->create_rev;
+    owned->incarnation.generation = life->generation;
+    owned->owner.agent = (char *)life->agent;
+    owned->owner.incarnation = &owned->incarnation;
+    owned->task.owner = &owned->owner;
+}
+
+static void put_acknowledged(struct hf_plan *plan, const struct hf_seen_task *task,
+                             const struct hf_life *life)
+{
+    struct owned next;
+
+    set_owner(&next, task->task, life);
+    next.task.state = HOLDFAST__V1__TASK__STATE__acknowledged;
+    next.task.reserved_for = (char *)"";
+    put_task(plan, task, &next.task);
+    hf_plan_delete(plan, PENDING(task->task->role, task->task->id));
+}
+
+/* Claimable by anyone, or by the one it is reserved for. */
+static void put_pending(struct hf_plan *plan, const struct hf_seen_task *task,
+                        Holdfast__V1__Task *next)
+{
+    next->state = HOLDFAST__V1__TASK__STATE__pending;
+    next->owner = NULL;
+    put_task(plan, task, next);
+    put_index(plan, next);
+}
+
+/* A task that waited for a start which will not come: anyone may have it. */
+static void unreserve(struct hf_plan *plan, const struct hf_seen_task *task)
+{
+    Holdfast__V1__Task next;
+
+    if (task == NULL)
+        return;
+    next = *task->task;
+    next.reserved_for = (char *)"";
+    put_pending(plan, task, &next);
+}
+
+void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task)
+{
+    Holdfast__V1__Task next = *task;
+
+    next.state = HOLDFAST__V1__TASK__STATE__pending;
+    guard_absent(plan, TASK(task->id));
+    hf_plan_put(plan, TASK(task->id), &next.base, NOTHING, 0);
+    put_index(plan, &next);
+}
+
+void hf_row_claim(struct hf_plan *plan, const struct hf_life *life,
+                  const struct hf_seen_task *task)
+{
+    guard_life(plan, life);
+    put_acknowledged(plan, task, life);
+}
+
+void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
+                 const struct hf_seen_task *task, const Holdfast__V1__Task *next)
+{
+    struct owned owned;
+
+    guard_life(plan, life);
+    set_owner(&owned, next, life);
+    put_task(plan, task, &owned.task);
+}
+
+void hf_row_release(struct hf_plan *plan, const struct hf_life *life,
+                    const struct hf_seen_task *task, const char *reason)
+{
+    Holdfast__V1__Task next = *task->task;
+
+    guard_life(plan, life);
+    next.reason = (char *)reason;
+    put_pending(plan, task, &next);
+}
+
+void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
+                       const struct hf_seen_task *task, const Holdfast__V1__Checkpoint *entry)
+{
+    Holdfast__V1__CheckpointRef head = HOLDFAST__V1__CHECKPOINT_REF__INIT;
+    struct owned next;
+
+    guard_life(plan, life);
+    guard_absent(plan, CHECKPOINT(entry->task, entry->seq));
+    hf_plan_put(plan, CHECKPOINT(entry->task, entry->seq), &entry->base, NOTHING, 0);
+    set_owner(&next, task->task, life);
+    head.seq = entry->seq;
+    next.task.checkpoint = &head;
+    put_task(plan, task, &next.task);
+}
+
+void hf_row_adopt(struct hf_plan *plan, const struct hf_life *life,
+                  const struct hf_seen_task *task)
+{
+    hf_row_task(plan, life, task, task->task);
+}
+
+void hf_row_cancel(struct hf_plan *plan, const struct hf_seen_task *task, const char *reason)
+{
+    Holdfast__V1__Task next = *task->task;
+
+    next.state = HOLDFAST__V1__TASK__STATE__cancelled;
+    next.reason = (char *)reason;
+    next.owner = NULL;
+    put_task(plan, task, &next);
+    hf_plan_delete(plan, PENDING(task->task->role, task->task->id));
+}
+
+void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
+                  const struct hf_seen *recovery)
+{
+    Holdfast__V1__Task next = *task->task;
+
+    guard_mod(plan, RECOVERY(task->task->id), recovery);
+    next.attempt = 0;
+    next.reserved_for = (char *)"";
+    next.reason = (char *)"";
+    next.next = NULL;
+    put_pending(plan, task, &next);
+    hf_plan_delete(plan, RECOVERY(task->task->id));
+}
+
+/* Starts and ends. */
+
+static void put_live(struct hf_plan *plan, const struct hf_start *start)
+{
+    guard_absent(plan, LIVE(start->agent));
+    guard_mod(plan, SPEC(start->agent), &start->spec);
+    guard_mod(plan, WANTED(start->agent), &start->wanted);
+    hf_plan_put(plan, LIVE(start->agent), &start->live->base, NOTHING, start->lease);
+}
+
+void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
+                             const struct hf_seen *command, const struct hf_seen_task *task)
+{
+    put_live(plan, start);
+    guard_mod(plan, COMMAND(start->host, start->agent), command);
+    hf_plan_delete(plan, COMMAND(start->host, start->agent));
+    if (task != NULL)
+        put_acknowledged(plan, task,
+                         &(struct hf_life){ .agent = start->agent,
+                                            .lease = start->lease,
+                                            .create_rev = 0, /* of this very Txn */
+                                            .generation = start->generation });
+}
+
+void hf_row_boot_start(struct hf_plan *plan, const struct hf_start *start)
+{
+    put_live(plan, start);
+    guard_absent(plan, COMMAND(start->host, start->agent));
+}
+
+void hf_row_local_restart(struct hf_plan *plan, const struct hf_start *start)
+{
+    guard_absent(plan, LEADER);
+    hf_row_boot_start(plan, start);
+}
+
+void hf_row_external_start(struct hf_plan *plan, const struct hf_start *start)
+{
+    put_live(plan, start);
+    hf_plan_delete(plan, COMMAND(start->host, start->agent));
+}
+
+void hf_row_reap(struct hf_plan *plan, const struct hf_life *life)
+{
+    guard_life(plan, life);
+    hf_plan_delete(plan, LIVE(life->agent));
+}
+
+void hf_row_report(struct hf_plan *plan, const struct hf_life *life,
+                   const struct hf_seen *report, const Holdfast__V1__Report *next)
+{
+    guard_life(plan, life);
+    guard_mod(plan, REPORT(life->agent), report);
+    hf_plan_put(plan, REPORT(life->agent), &next->base, report->text, 0);
+}
+
+void hf_row_end(struct hf_plan *plan, const struct hf_life *life, const struct hf_seen *exit,
+                const Holdfast__V1__Exit *next)
+{
+    guard_life(plan, life);
+    hf_plan_put(plan, EXIT(life->agent), &next->base, exit->text, 0);
+    hf_plan_delete(plan, LIVE(life->agent));
+}
+
+void hf_row_refuse(struct hf_plan *plan, const struct hf_refusal *refusal,
+                   const struct hf_seen_task *task)
+{
+    guard_key(plan, HOST_LIVE(refusal->host), refusal->host_create_rev, refusal->host_lease);
+    guard_mod(plan, COMMAND(refusal->host, refusal->agent), &refusal->command);
+    hf_plan_put(plan, EXIT(refusal->agent), &refusal->next_exit->base, refusal->exit.text, 0);
+    hf_plan_delete(plan, COMMAND(refusal->host, refusal->agent));
+    unreserve(plan, task);
+}
+
+/* The controller. */
+
+void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
+                  const struct hf_seen_task *task, const struct hf_seen *recovery,
+                  const struct hf_reset *reset)
+{
+    Holdfast__V1__Task next = *task->task;
+    const char *owner = next.owner != NULL ? next.owner->agent : NULL;
+
+    guard_term(plan, term);
+    guard_mod(plan, RECOVERY(next.id), recovery);
+    hf_plan_guard(plan, LIVE(owner), HF_GUARD_GONE, hf_rows_owner_rev(task));
+    next.attempt++;
+    next.reason = (char *)reset->reason;
+    next.reserved_for = (char *)(reset->reserved_for != NULL ? reset->reserved_for : "");
+    hf_plan_put(plan, RECOVERY(next.id), &reset->recovery->base, recovery->text, 0);
+    if (reset->pending) {
+        put_pending(plan, task, &next);
+    } else {
+        next.state = HOLDFAST__V1__TASK__STATE__queued;
+        next.owner = NULL;
+        put_task(plan, task, &next);
+    }
+}
+
+void hf_row_order(struct hf_plan *plan, const struct hf_term *term,
+                  const struct hf_order *order)
+{
+    const char *host = order->command->host;
+
+    if (term != NULL)
+        guard_term(plan, term);
+    guard_mod(plan, HEALTH(order->agent), &order->health_seen);
+    guard_absent(plan, COMMAND(host, order->agent));
+    guard_absent(plan, LIVE(order->agent));
+    guard_mod(plan, SPEC(order->agent), &order->spec);
+    guard_mod(plan, WANTED(order->agent), &order->wanted);
+    hf_plan_put(plan, COMMAND(host, order->agent), &order->command->base, NOTHING, 0);
+    hf_plan_put(plan, HEALTH(order->agent), &order->health->base, order->health_seen.text, 0);
+    if (order->recovery != NULL) {
+        guard_mod(plan, RECOVERY(order->command->task), &order->recovery->seen);
+        hf_plan_put(plan, RECOVERY(order->command->task), &order->next_recovery->base,
+                    order->recovery->seen.text, 0);
+    }
+}
+
+void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
+                    const struct hf_seen_task *task, const struct hf_seen *recovery)
+{
+    Holdfast__V1__Task next = *task->task;
+
+    guard_term(plan, term);
+    guard_mod(plan, RECOVERY(next.id), recovery);
+    next.next = NULL;
+    put_pending(plan, task, &next);
+}
+
+void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term, const char *host,
+                     const char *agent, const struct hf_seen *command,
+                     const struct hf_seen_health *health, const Holdfast__V1__Health *next,
+                     const struct hf_seen_task *task)
+{
+    guard_term(plan, term);
+    guard_mod(plan, COMMAND(host, agent), command);
+    guard_mod(plan, HEALTH(agent), &health->seen);
+    hf_plan_delete(plan, COMMAND(host, agent));
+    hf_plan_put(plan, HEALTH(agent), &next->base, health->seen.text, 0);
+    unreserve(plan, task);
+}
+
+void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
+                              const char *agent, const struct hf_seen *health,
+                              const Holdfast__V1__Health *next)
+{
+    hf_row_write(plan, term, HEALTH(agent), health, &next->base);
+}
+
+void hf_row_want(struct hf_plan *plan, const char *agent, const struct hf_seen *wanted,
+                 const Holdfast__V1__Wanted *next)
+{
+    guard_mod(plan, WANTED(agent), wanted);
+    hf_plan_put(plan, WANTED(agent), &next->base, wanted->text, 0);
+}
+
+void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec)
+{
+    guard_absent(plan, LIVE(agent));
+    guard_mod(plan, SPEC(agent), spec);
+    hf_plan_delete(plan, SPEC(agent));
+    hf_plan_delete(plan, REPORT(agent));
+    hf_plan_delete(plan, EXIT(agent));
+    hf_plan_delete(plan, WANTED(agent));
+    hf_plan_delete(plan, HEALTH(agent));
+}
+
+void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record)
+{
+    guard_absent(plan, HOST_LIVE(host));
+    guard_mod(plan, HOST(host), record);
+    hf_plan_delete(plan, HOST(host));
+}
+
+void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_key key,
+                  const struct hf_seen *target, const ProtobufCMessage *next)
+{
+    guard_term(plan, term);
+    guard_mod(plan, key, target);
+    if (next != NULL)
+        hf_plan_put(plan, key, next, target->text, 0);
+    else
+        hf_plan_delete(plan, key);
+}

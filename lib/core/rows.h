@@ -1,0 +1,203 @@
+/* rows.h - the protocol: every step that changes etcd, as the one function that builds its
+ * plan.
+ *
+ * This is the table of transactions, row by row, so that the two can be read side by side. A
+ * row decides nothing: whether and when is the engine's and the link's business, and only the
+ * guards say whether it still holds when it arrives. A plan is begun with hf_plan_init, filled
+ * by one row (reset and order may share one), and checked with hf_plan_check. Pure.
+ *
+ * In the comments: A, create revision and lease of agents/a/live are those of the incarnation.
+ * L, the same for controller/leader. M(k), k was last changed at the revision that was decided
+ * on (0: absent). */
+#ifndef HF_CORE_ROWS_H
+#define HF_CORE_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/plan.h"
+#include "holdfast/v1/records.pb-c.h"
+
+/* A key as it was seen: what a decision rests on. All zero: it does not exist. */
+struct hf_seen {
+    int64_t create_rev;
+    int64_t mod_rev;
+    int64_t lease;
+    struct hf_bytes text; /* of the value, as it stands in etcd */
+};
+
+struct hf_seen_task {
+    struct hf_seen seen;
+    const Holdfast__V1__Task *task;
+};
+
+struct hf_seen_recovery {
+    struct hf_seen seen;
+    const Holdfast__V1__Recovery *recovery; /* NULL: none yet */
+};
+
+struct hf_seen_health {
+    struct hf_seen seen;
+    const Holdfast__V1__Health *health; /* NULL: none yet */
+};
+
+/* A: one life of an agent, as its writes prove it. */
+struct hf_life {
+    const char *agent;
+    int64_t lease;
+    int64_t create_rev; /* of its live key */
+    int32_t generation;
+};
+
+/* L: a leader in its term. */
+struct hf_term {
+    int64_t lease;
+    int64_t create_rev; /* of the leader's key */
+};
+
+/* The create revision of the owner's live key. A task that was acknowledged by the very Txn
+ * that created it cannot name that revision, since nobody knew it: it says 0, and means its
+ * own. */
+int64_t hf_rows_owner_rev(const struct hf_seen_task *task);
+
+/* submit: task absent. The task, pending, and its index entry. */
+void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task);
+
+/* What every start rests on: live absent, M(spec), M(wanted). The caller has seen that the
+ * agent is wanted running. */
+struct hf_start {
+    const char *agent;
+    const char *host;
+    const Holdfast__V1__Live *live;
+    int64_t lease;
+    struct hf_seen spec;
+    struct hf_seen wanted;
+    int32_t generation;
+};
+
+/* start by command: also M(command), M(task) if it names one. live; the command deleted; the
+ * task acknowledged by the new life, its index entry deleted. `task` may be NULL. */
+void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
+                             const struct hf_seen *command, const struct hf_seen_task *task);
+
+/* boot start, and rejoin with the same instance id: also no command on this host. live. */
+void hf_row_boot_start(struct hf_plan *plan, const struct hf_start *start);
+
+/* local restart: as boot start, and nobody leads. */
+void hf_row_local_restart(struct hf_plan *plan, const struct hf_start *start);
+
+/* external start (sidecar): live; a command, if any, deleted. */
+void hf_row_external_start(struct hf_plan *plan, const struct hf_start *start);
+
+/* reap: A. A live key of ours that stands for no process is deleted. */
+void hf_row_reap(struct hf_plan *plan, const struct hf_life *life);
+
+/* claim: A, M(task) pending. acknowledged by this life; index entry deleted. */
+void hf_row_claim(struct hf_plan *plan, const struct hf_life *life,
+                  const struct hf_seen_task *task);
+
+/* start, progress, complete, fail: A, M(task). `next` is the task as it shall be. */
+void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
+                 const struct hf_seen_task *task, const Holdfast__V1__Task *next);
+
+/* release: A, M(task). pending without an owner; index entry. */
+void hf_row_release(struct hf_plan *plan, const struct hf_life *life,
+                    const struct hf_seen_task *task, const char *reason);
+
+/* checkpoint: A, M(task), entry absent. The entry; the task's head. */
+void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
+                       const struct hf_seen_task *task, const Holdfast__V1__Checkpoint *entry);
+
+/* report: A, M(report), so that a late copy does not bring back an old one. */
+void hf_row_report(struct hf_plan *plan, const struct hf_life *life,
+                   const struct hf_seen *report, const Holdfast__V1__Report *next);
+
+/* death seen, or leave: A. exit with its evidence; live deleted. */
+void hf_row_end(struct hf_plan *plan, const struct hf_life *life, const struct hf_seen *exit,
+                const Holdfast__V1__Exit *next);
+
+/* adopt: the new A, M(task) owned by the life before. The owner's incarnation. */
+void hf_row_adopt(struct hf_plan *plan, const struct hf_life *life,
+                  const struct hf_seen_task *task);
+
+/* reset: L, M(task), M(recovery), the owner's life gone. The task queued, or pending at once,
+ * with one more attempt; the recovery. */
+struct hf_reset {
+    bool pending; /* no backoff is due */
+    const char *reserved_for;
+    const char *reason;
+    const Holdfast__V1__Recovery *recovery; /* as it shall be */
+};
+
+void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
+                  const struct hf_seen_task *task, const struct hf_seen *recovery,
+                  const struct hf_reset *reset);
+
+/* order a start: L, M(health) with no command outstanding, the host's command absent, live
+ * absent, M(spec), M(wanted), M(recovery) if for a task. command; health; recovery. */
+struct hf_order {
+    const char *agent;
+    const Holdfast__V1__Command *command;
+    const Holdfast__V1__Health *health; /* as it shall be, naming the command's host */
+    struct hf_seen spec;
+    struct hf_seen wanted;
+    struct hf_seen health_seen;
+    /* For a task whose recovery is not part of this plan already; else NULL. */
+    const struct hf_seen_recovery *recovery;
+    const Holdfast__V1__Recovery *next_recovery;
+};
+
+void hf_row_order(struct hf_plan *plan, const struct hf_term *term,
+                  const struct hf_order *order);
+
+/* promote: L, M(task) queued, M(recovery). pending; index entry. */
+void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
+                    const struct hf_seen_task *task, const struct hf_seen *recovery);
+
+/* refuse a command: my host's live, M(command), M(task) if one is reserved. exit start_failed;
+ * the command deleted; the task for anyone. `task` may be NULL. */
+struct hf_refusal {
+    const char *host;
+    int64_t host_lease;
+    int64_t host_create_rev;
+    const char *agent;
+    struct hf_seen command;
+    struct hf_seen exit;
+    const Holdfast__V1__Exit *next_exit;
+};
+
+void hf_row_refuse(struct hf_plan *plan, const struct hf_refusal *refusal,
+                   const struct hf_seen_task *task);
+
+/* withdraw a command: L, M(command), M(health), M(task) if one is reserved. The command
+ * deleted; health; the task for anyone. `task` may be NULL. */
+void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term, const char *host,
+                     const char *agent, const struct hf_seen *command,
+                     const struct hf_seen_health *health, const Holdfast__V1__Health *next,
+                     const struct hf_seen_task *task);
+
+/* end an incarnation: L, M(health); or by an operator: M(wanted). `end_upto` in either. */
+void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
+                              const char *agent, const struct hf_seen *health,
+                              const Holdfast__V1__Health *next);
+void hf_row_want(struct hf_plan *plan, const char *agent, const struct hf_seen *wanted,
+                 const Holdfast__V1__Wanted *next);
+
+/* cancel: M(task). cancelled; index entry deleted. */
+void hf_row_cancel(struct hf_plan *plan, const struct hf_seen_task *task, const char *reason);
+
+/* retry: M(task), M(recovery). pending; index entry; the recovery's counters cleared. */
+void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
+                  const struct hf_seen *recovery);
+
+/* remove an agent: live absent, M(spec). All its keys. */
+void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec);
+
+/* remove a host: live absent, M(record). Its record. */
+void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record);
+
+/* any other controller write: L, M(target). The target; NULL deletes it. */
+void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_key key,
+                  const struct hf_seen *target, const ProtobufCMessage *next);
+
+#endif
