@@ -248,14 +248,20 @@ static const struct hf_watch_handler WATCH = { .on_live = on_live,
                                                .on_events = on_events,
                                                .on_end = on_watch_end };
 
-static void open_watch(struct hf_mirror *mirror)
+/* A watch that begins at the very revision up to which etcd was compacted is accepted, but etcd
+ * 3.4 has forgotten the deletions of that revision. So one that resumes begins with the
+ * revision before, whose events are dropped: then it is refused, and everything is listed.
+ * After a list there was no time for a compaction, and one that begins in the past would be
+ * served late. */
+static void open_watch(struct hf_mirror *mirror, bool resumes)
 {
     struct hf_watch_range ranges[MOST_RANGES];
     int err;
 
     for (size_t i = 0; i < mirror->range_count; i++) {
-        ranges[i] = (struct hf_watch_range){ .bounds = &mirror->ranges[i].bounds,
-                                             .start_rev = mirror->ranges[i].next_rev };
+        ranges[i] =
+            (struct hf_watch_range){ .bounds = &mirror->ranges[i].bounds,
+                                     .start_rev = mirror->ranges[i].next_rev - resumes };
         mirror->ranges[i].batch_rev = 0;
     }
     err = hf_watch_open(mirror->etcd,
@@ -298,7 +304,7 @@ static void end_list(struct hf_mirror *mirror)
                                                 .revision = mirror->list_rev });
     }
     if (!mirror->closed && mirror->watch == NULL)
-        open_watch(mirror);
+        open_watch(mirror, false);
 }
 
 static void on_page_failed(struct hf_mirror *mirror, const struct hf_etcd_result *result)
@@ -382,7 +388,7 @@ static void go_on(struct hf_mirror *mirror)
     if (!mirror->synced || mirror->list_wanted || outage > LONG_OUTAGE_MS)
         begin_list(mirror);
     else
-        open_watch(mirror);
+        open_watch(mirror, true);
 }
 
 static bool is_idle(const struct hf_mirror *mirror)
