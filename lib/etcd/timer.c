@@ -113,9 +113,9 @@ void hf_timers_close(struct hf_timers *timers, uv_close_cb fn)
 int hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at)
 {
     assert(timer->fn != NULL);
-    if (!hf_grow(&timers->heap, &timers->cap, timers->count + 2, sizeof(struct hf_timer *)))
-        return HF_ENOMEM;
     if (timer->place == 0) {
+        if (!hf_grow(&timers->heap, &timers->cap, timers->count + 2, sizeof(struct hf_timer *)))
+            return HF_ENOMEM;
         timers->count++;
         place(timers, timers->count, timer);
     }

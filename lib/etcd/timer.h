@@ -38,7 +38,8 @@ int hf_timers_init(struct hf_timers *timers, uv_loop_t *loop,
 /* Disarms all and calls `fn` when libuv has let go. timers->poll.data is the caller's. */
 void hf_timers_close(struct hf_timers *timers, uv_close_cb fn);
 
-/* (Re)arms; fires once, not before `at`. HF_ENOMEM leaves the timer as it was. */
+/* (Re)arms; fires once, not before `at`. HF_ENOMEM leaves the timer as it was; one that is
+ * armed already is always armed anew. */
 int hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at) HF_MUST_CHECK;
 
 /* A no-op when it is not armed. */
