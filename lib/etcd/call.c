@@ -112,7 +112,7 @@ static gpr_timespec grpc_deadline(hf_ms distance)
 
 static hf_ms attempt_length(const struct hf_call *call, hf_ms now)
 {
-    hf_ms left = call->deadline - now;
+    hf_ms left = call->deadline > now ? call->deadline - now : 1;
     hf_ms most = call->spec.attempt_timeout > 0 ? call->spec.attempt_timeout
                                                 : call->etcd->attempt_timeout;
 
@@ -151,35 +151,42 @@ static void send_batch(struct hf_call *call, const char *token)
     hf_metadata_done(&metadata);
 }
 
-static void attempt(struct hf_call *call)
+static bool may_go(struct hf_call *call, const char **ret_token)
+{
+    return call->spec.without_token ||
+           hf_auth_ready(call->etcd, ret_token, &call->token_generation);
+}
+
+/* Never fails at once: however late it is, the answer comes by the queue. */
+static void launch(struct hf_call *call, const char *token)
 {
     struct hf_etcd *etcd = call->etcd;
-    hf_ms now = hf_etcd_now(etcd);
-    const char *token = NULL;
-    grpc_channel *channel;
+    grpc_channel *channel = hf_lane_get(etcd, call->spec.lane, &call->generation);
 
-    if (etcd->closing) {
-        fail(call, HF_ECANCELED, false, hf_err_text(HF_ECANCELED));
-        return;
-    }
-    if (now >= call->deadline) {
-        fail(call, HF_ETIMEOUT, false, "the call's time was up before it could be sent");
-        return;
-    }
-    if (!call->spec.without_token && !hf_auth_ready(etcd, &token, &call->token_generation)) {
-        hf_auth_wait(etcd, &call->waiter);
-        wait_until(call, call->deadline);
-        return;
-    }
-    channel = hf_lane_get(etcd, call->spec.lane, &call->generation);
     call->call =
         grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, etcd->queue.cq,
                                  grpc_slice_from_static_string(call->spec.method), NULL,
-                                 grpc_deadline(attempt_length(call, now)), NULL);
+                                 grpc_deadline(attempt_length(call, hf_etcd_now(etcd))), NULL);
     call->attempts++;
     etcd->stats.calls++;
     call->attempt_at = hf_etcd_now(etcd);
     send_batch(call, token);
+}
+
+static void attempt(struct hf_call *call)
+{
+    const char *token = NULL;
+
+    if (call->etcd->closing) {
+        fail(call, HF_ECANCELED, false, hf_err_text(HF_ECANCELED));
+    } else if (hf_etcd_now(call->etcd) >= call->deadline) {
+        fail(call, HF_ETIMEOUT, false, "the call's time was up before it could be sent");
+    } else if (may_go(call, &token)) {
+        launch(call, token);
+    } else {
+        hf_auth_wait(call->etcd, &call->waiter);
+        wait_until(call, call->deadline);
+    }
 }
 
 static void on_token(struct hf_auth_waiter *waiter, int err, const char *message)
@@ -228,11 +235,6 @@ static void retry(struct hf_call *call, const struct hf_status *status, const ch
     struct hf_etcd *etcd = call->etcd;
     hf_ms pause = 0;
 
-    if (status->unknown) {
-        if (call->resent == 0)
-            call->sent_at = call->attempt_at;
-        call->resent++;
-    }
     if (!status->log_in)
         pause = hf_etcd_backoff(etcd, RETRY_BASE_MS, RETRY_CAP_MS, call->attempts - 1);
     if (status->overload)
@@ -240,6 +242,11 @@ static void retry(struct hf_call *call, const struct hf_status *status, const ch
     if (hf_etcd_now(etcd) + pause >= call->deadline) {
         fail(call, status->err, status->unknown, message);
         return;
+    }
+    if (status->unknown) {
+        if (call->resent == 0)
+            call->sent_at = call->attempt_at;
+        call->resent++;
     }
     etcd->stats.retries++;
     wait_until(call, hf_etcd_now(etcd) + pause);
@@ -250,12 +257,13 @@ static void take_note(struct hf_call *call, const struct hf_status *status)
 {
     struct hf_etcd *etcd = call->etcd;
 
+    if (status->rotate || status->overload)
+        etcd->budget = etcd->budget > HF_BUDGET_COST ? etcd->budget - HF_BUDGET_COST : 0;
+    else if (etcd->budget < HF_BUDGET_MAX)
+        etcd->budget++;
     if (status->rotate) {
         etcd->stats.failures++;
-        etcd->budget = etcd->budget > HF_BUDGET_COST ? etcd->budget - HF_BUDGET_COST : 0;
         hf_lane_give_up(etcd, call->spec.lane, call->generation);
-    } else if (etcd->budget < HF_BUDGET_MAX) {
-        etcd->budget++;
     }
     if (status->log_in)
         hf_auth_refused(etcd, call->token_generation);
@@ -322,7 +330,7 @@ int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
                   struct hf_call **ret_call)
 {
     struct hf_call *call;
-    hf_ms now = hf_etcd_now(etcd);
+    const char *token = NULL;
     int err;
 
     if (etcd->closing)
@@ -337,7 +345,7 @@ int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
     call->spec = *spec;
     call->spec.request = NULL;
     call->request = hf_slice_pack(spec->request);
-    call->deadline = now + (spec->timeout > 0 ? spec->timeout : etcd->timeout);
+    call->deadline = hf_etcd_now(etcd) + hf_span_or(spec->timeout, etcd->timeout);
     call->next = etcd->calls;
     if (call->next != NULL)
         call->next->prev = call;
@@ -345,16 +353,15 @@ int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
 
     /* A client that waits for its token fails callers by the timer, so that must be possible.
      */
-    if (!spec->without_token &&
-        !hf_auth_ready(etcd, &(const char *){ NULL }, &(uint64_t){ 0 })) {
+    if (may_go(call, &token)) {
+        launch(call, token);
+    } else {
         err = hf_timer_start(&etcd->timers, &call->timer, call->deadline);
         if (err != HF_OK) {
             release(call);
             return err;
         }
         hf_auth_wait(etcd, &call->waiter);
-    } else {
-        attempt(call);
     }
     if (ret_call != NULL)
         *ret_call = call;

@@ -24,11 +24,6 @@ enum {
 static void poll_tls(struct hf_timer *timer);
 static void trim(struct hf_timer *timer);
 
-static hf_ms or_default(hf_ms value, hf_ms fallback)
-{
-    return value > 0 ? value : fallback;
-}
-
 static int parse_endpoints(struct hf_etcd *etcd, const struct hf_etcd_config *cfg,
                            struct hf_error *err)
 {
@@ -137,9 +132,9 @@ int hf_etcd_new(uv_loop_t *loop, const struct hf_etcd_config *cfg, struct hf_etc
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     etcd->loop = loop;
     etcd->separate_channels = cfg->separate_channels;
-    etcd->timeout = or_default(cfg->timeout, DEFAULT_TIMEOUT_MS);
-    etcd->attempt_timeout = or_default(cfg->attempt_timeout, DEFAULT_ATTEMPT_MS);
-    etcd->tls_poll = or_default(cfg->tls_poll, DEFAULT_TLS_POLL_MS);
+    etcd->timeout = hf_span_or(cfg->timeout, DEFAULT_TIMEOUT_MS);
+    etcd->attempt_timeout = hf_span_or(cfg->attempt_timeout, DEFAULT_ATTEMPT_MS);
+    etcd->tls_poll = hf_span_or(cfg->tls_poll, DEFAULT_TLS_POLL_MS);
     etcd->budget = HF_BUDGET_MAX;
     code = parse_endpoints(etcd, cfg, err);
     if (code == HF_OK)

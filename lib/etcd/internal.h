@@ -19,6 +19,10 @@
  */
 enum { HF_BUDGET_MAX = 100, HF_BUDGET_FLOOR = 50, HF_BUDGET_COST = 10 };
 
+/* The longest span that anybody can ask for: the sum with any time of the clock stays a time.
+ */
+#define HF_SPAN_MAX ((hf_ms)30 * 24 * 3600 * 1000)
+
 struct hf_etcd {
     uv_loop_t *loop;
     struct hf_timers timers;
@@ -60,6 +64,14 @@ struct hf_etcd {
 static inline hf_ms hf_etcd_now(const struct hf_etcd *etcd)
 {
     return hf_clock_now(&etcd->timers.clock);
+}
+
+/* The span that was asked for, or the fallback if none was. */
+static inline hf_ms hf_span_or(hf_ms span, hf_ms fallback)
+{
+    if (span <= 0)
+        span = fallback;
+    return span < HF_SPAN_MAX ? span : HF_SPAN_MAX;
 }
 
 /* 0 .. below - 1, for jitter only. */

@@ -229,7 +229,8 @@ int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout)
     if (err != HF_OK)
         return err;
     renewer->sent_at = hf_etcd_now(etcd); /* before the first byte can leave */
-    err = hf_timer_start(&etcd->timers, &renewer->timer, renewer->sent_at + timeout);
+    err = hf_timer_start(&etcd->timers, &renewer->timer,
+                         renewer->sent_at + hf_span_or(timeout, 1));
     if (err != HF_OK)
         return err;
     request.id = renewer->id;

@@ -506,21 +506,16 @@ static int copy_ranges(struct hf_mirror *mirror, const struct hf_mirror_config *
     return HF_OK;
 }
 
-static hf_ms or_default(hf_ms value, hf_ms fallback)
-{
-    return value > 0 ? value : fallback;
-}
-
 static void configure(struct hf_mirror *mirror, const struct hf_mirror_config *cfg)
 {
     struct hf_mirror_config *own = &mirror->cfg;
 
     *own = *cfg;
     own->ranges = NULL;
-    own->probe_every = or_default(cfg->probe_every, PROBE_EVERY_MS);
-    own->probe_timeout = or_default(cfg->probe_timeout, PROBE_TIMEOUT_MS);
-    own->history_every = or_default(cfg->history_every, HISTORY_EVERY_MS);
-    own->resync_every = or_default(cfg->resync_every, RESYNC_EVERY_MS);
+    own->probe_every = hf_span_or(cfg->probe_every, PROBE_EVERY_MS);
+    own->probe_timeout = hf_span_or(cfg->probe_timeout, PROBE_TIMEOUT_MS);
+    own->history_every = hf_span_or(cfg->history_every, HISTORY_EVERY_MS);
+    own->resync_every = hf_span_or(cfg->resync_every, RESYNC_EVERY_MS);
     if (own->pending_bytes == 0)
         own->pending_bytes = PENDING_BYTES;
     mirror->retry.fn = on_retry;
