@@ -32,7 +32,7 @@ static uint32_t hash_of(uint64_t seed, const void *data, size_t len)
 static bool is_key(const struct hf_entry *entry, uint32_t hash, struct hf_bytes key)
 {
     return entry->hash == hash && entry->key_len == key.len &&
-           memcmp(entry->bytes, key.data, key.len) == 0;
+           (key.len == 0 || memcmp(entry->bytes, key.data, key.len) == 0);
 }
 
 /* The slot of the key, or the free one where it belongs. */
@@ -87,10 +87,17 @@ struct hf_entry *hf_table_get(const struct hf_table *table, struct hf_bytes key)
 /* The numbers of an entry, packed; returns their length. */
 static size_t pack_numbers(const struct hf_kv *kv, uint8_t out[3 * HF_VARINT_MAX])
 {
-    size_t len = hf_varint_put(out, (uint64_t)(kv->mod_rev - kv->create_rev));
+    size_t len = hf_varint_put(out, (uint64_t)kv->mod_rev - (uint64_t)kv->create_rev);
 
     len += hf_varint_put(out + len, (uint64_t)kv->version);
     return len + hf_varint_put(out + len, (uint64_t)kv->lease);
+}
+
+static uint8_t *append(uint8_t *at, const void *data, size_t len)
+{
+    if (len > 0) /* memcpy may not be given NULL, not even for nothing */
+        memcpy(at, data, len);
+    return at + len;
 }
 
 struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bool keep_value)
@@ -99,6 +106,7 @@ struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bo
     uint8_t numbers[3 * HF_VARINT_MAX];
     size_t numbers_len = pack_numbers(kv, numbers);
     struct hf_entry *entry;
+    uint8_t *end;
     uint32_t hash;
     size_t slot;
 
@@ -120,10 +128,9 @@ struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bo
     entry->value_len = (uint32_t)value_len;
     entry->seen = 0;
     entry->dead = 0;
-    memcpy(entry->bytes, kv->key.data, kv->key.len);
-    if (value_len > 0)
-        memcpy(entry->bytes + kv->key.len, kv->value.data, value_len);
-    memcpy(entry->bytes + kv->key.len + value_len, numbers, numbers_len);
+    end = append(entry->bytes, kv->key.data, kv->key.len);
+    end = append(end, kv->value.data, value_len);
+    memcpy(end, numbers, numbers_len);
     return entry;
 }
 
@@ -172,7 +179,7 @@ struct hf_kv hf_entry_kv(const struct hf_entry *entry)
     return (struct hf_kv){
         .key = { .data = entry->bytes, .len = entry->key_len },
         .value = { .data = value, .len = entry->value_len },
-        .create_rev = entry->mod_rev - (hf_rev)age,
+        .create_rev = (hf_rev)((uint64_t)entry->mod_rev - age),
         .mod_rev = entry->mod_rev,
         .version = (int64_t)version,
         .lease = (int64_t)lease,

@@ -43,7 +43,7 @@ void hf_table_remove(struct hf_table *table, struct hf_entry *entry);
 
 /* The entry in slot *cursor or the first after it, with *cursor set to it; NULL at the end.
  * Begin with 0, go on with *cursor + 1; after a removal look at the same slot again, because
- * another entry may have moved into it. */
+ * another entry may have moved into it. A walk that removes may come to an entry twice. */
 struct hf_entry *hf_table_next(const struct hf_table *table, size_t *cursor);
 
 /* Borrowed. */
