@@ -139,7 +139,9 @@ struct hf_renewer {
     hf_renewal_fn fn;
     void *arg;
     struct hf_stream *stream; /* NULL until needed */
-    struct hf_timer timer;    /* of the attempt under way */
+    bool had_stream;
+    bool reopened;         /* since the last answer */
+    struct hf_timer timer; /* of the attempt under way */
     bool busy;
     hf_ms sent_at;
 };
@@ -160,12 +162,15 @@ static void on_message(struct hf_bytes message, void *arg)
     struct hf_etcd_result result = { 0 };
     Etcdserverpb__LeaseKeepAliveResponse *answer = hf_call_unpack(
         renewer->etcd, &etcdserverpb__lease_keep_alive_response__descriptor, message, &result);
+    bool reopened = renewer->reopened;
 
     if (answer == NULL || answer->id != renewer->id || !renewer->busy)
         return;
+    renewer->reopened = false;
     conclude(renewer, (struct hf_renewal){ .err = HF_OK,
                                            .message = "",
                                            .ttl_s = answer->ttl,
+                                           .reopened = reopened,
                                            .header = hf_header_from(answer->header) });
 }
 
@@ -215,6 +220,18 @@ void hf_renewer_close(struct hf_renewer *renewer)
     free(renewer);
 }
 
+static int open_stream(struct hf_renewer *renewer)
+{
+    int err = hf_stream_open(renewer->etcd, HF_LANE_LEASE, "/etcdserverpb.Lease/LeaseKeepAlive",
+                             &RENEWALS, renewer, &renewer->stream);
+
+    if (err == HF_OK) {
+        renewer->reopened = renewer->had_stream;
+        renewer->had_stream = true;
+    }
+    return err;
+}
+
 int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout)
 {
     struct hf_etcd *etcd = renewer->etcd;
@@ -224,8 +241,7 @@ int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout)
     if (renewer->busy)
         return HF_EAGAIN;
     if (renewer->stream == NULL)
-        err = hf_stream_open(etcd, HF_LANE_LEASE, "/etcdserverpb.Lease/LeaseKeepAlive",
-                             &RENEWALS, renewer, &renewer->stream);
+        err = open_stream(renewer);
     if (err != HF_OK)
         return err;
     renewer->sent_at = hf_etcd_now(etcd); /* before the first byte can leave */

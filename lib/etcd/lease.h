@@ -45,6 +45,7 @@ struct hf_renewal {
     const char *message;
     hf_ms sent_at;
     int64_t ttl_s; /* <= 0: there is no such lease any more */
+    bool reopened; /* the first answer since the stream broke: keys may have gone meanwhile */
     struct hf_etcd_header header;
 };
 

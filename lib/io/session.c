@@ -18,7 +18,8 @@ struct hf_session {
     struct hf_timer tick; /* the machine's next deadline */
     struct hf_timer grant_again;
     struct hf_lease machine;
-    struct hf_session_view view; /* as last told */
+    struct hf_session_view told;
+    bool driving; /* news that come while we drive are seen by the same loop */
 
     int64_t granting; /* id of the grant under way; 0: none */
     struct hf_call *grant;
@@ -49,6 +50,13 @@ static uint32_t random_word(void)
 
     (void)!hf_id_random(&word, sizeof word);
     return word;
+}
+
+static void cancel(struct hf_call **call)
+{
+    if (*call != NULL)
+        hf_call_cancel(*call);
+    *call = NULL;
 }
 
 static void complain(struct hf_session *session, const char *what, int err, const char *message)
@@ -163,6 +171,8 @@ static void on_renewal(const struct hf_renewal *renewal, void *arg)
 
         if (verdict != HF_LEASE_COUNTED)
             complain(session, "renew", HF_EFENCED, hf_lease_verdict_name(verdict));
+        else if (renewal->reopened && !session->machine.doubted)
+            hf_lease_on_jump(&session->machine, now); /* who knows what we missed: verify */
     }
     drive(session);
 }
@@ -240,6 +250,7 @@ static void verify(struct hf_session *session, hf_ms until)
         hf_txn_free(txn);
         return;
     }
+    cancel(&session->verify); /* its time is up: what it might still say is of the past */
     hf_lease_on_verify_sent(&session->machine, now);
     session->verifying = session->machine.id;
     session->verify_sent_at = now;
@@ -258,55 +269,82 @@ static void verify(struct hf_session *session, hf_ms until)
 
 /* Driving. */
 
-static void publish(struct hf_session *session, const struct hf_lease_step *step)
+static struct hf_session_view view_at(const struct hf_session *session, hf_ms now)
 {
-    struct hf_session_view view = { .state = step->state,
-                                    .frozen = step->frozen,
-                                    .lease = session->machine.lost ? 0 : session->machine.id,
-                                    .proven_until = hf_lease_proven_until(&session->machine),
-                                    .record = hf_lease_save(&session->machine) };
-    const struct hf_session_view *old = &session->view;
+    const struct hf_lease *machine = &session->machine;
+    struct hf_lease_step step = hf_lease_next(machine, now);
+
+    return (struct hf_session_view){ .state = step.state,
+                                     .frozen = step.frozen,
+                                     .lease = machine->lost ? 0 : machine->id,
+                                     .proven_until = hf_lease_proven_until(machine),
+                                     .record = hf_lease_save(machine) };
+}
+
+/* True when there was something to tell. */
+static bool publish(struct hf_session *session, hf_ms now)
+{
+    struct hf_session_view view = view_at(session, now);
+    const struct hf_session_view *old = &session->told;
     bool changed =
         view.state != old->state || view.frozen != old->frozen || view.lease != old->lease ||
         view.record.id != old->record.id || view.record.ttl != old->record.ttl ||
         view.record.counted_at != old->record.counted_at ||
         view.record.term != old->record.term || view.record.fence_at != old->record.fence_at;
 
-    session->view = view;
+    session->told = view;
     if (changed && session->cfg.on_change != NULL)
-        session->cfg.on_change(&session->view, session->cfg.arg);
+        session->cfg.on_change(&session->told, session->cfg.arg);
+    return changed;
 }
 
-/* Each turn does one thing that the machine asks for and reports it, until nothing is due. */
+/* Does one thing that the machine asks for and reports it; false when nothing is due. */
+static bool act(struct hf_session *session, hf_ms now)
+{
+    struct hf_lease_step step = hf_lease_next(&session->machine, now);
+
+    switch (step.what) {
+    case HF_LEASE_RENEW: renew(session, step.until, step.rotate); return true;
+    case HF_LEASE_ABANDON:
+        if (session->renewer != NULL)
+            hf_renewer_give_up(session->renewer);
+        hf_lease_on_renew_failed(&session->machine, session->machine.sent_at, now,
+                                 random_word());
+        return true;
+    case HF_LEASE_VERIFY: verify(session, step.until); return true;
+    case HF_LEASE_NONE: break;
+    }
+    return false;
+}
+
+/* Whatever is told may come back with news, so the machine is asked afresh after it. */
+static bool turn(struct hf_session *session)
+{
+    hf_ms now = now_of(session);
+    int err = follow_lease(session);
+
+    if (err != HF_OK)
+        complain(session, "renew", err, hf_err_text(err));
+    if (publish(session, now))
+        return true;
+    if (session->machine.lost)
+        grant(session);
+    return act(session, now);
+}
+
 static void drive(struct hf_session *session)
 {
-    while (!session->closing) {
-        hf_ms now = now_of(session);
-        struct hf_lease_step step = hf_lease_next(&session->machine, now);
-        int err = follow_lease(session);
+    hf_ms next;
 
-        publish(session, &step);
-        if (step.state == HF_LEASE_LOST)
-            grant(session);
-        if (err != HF_OK)
-            complain(session, "renew", err, hf_err_text(err));
-        switch (step.what) {
-        case HF_LEASE_RENEW: renew(session, step.until, step.rotate); continue;
-        case HF_LEASE_ABANDON:
-            if (session->renewer != NULL)
-                hf_renewer_give_up(session->renewer);
-            hf_lease_on_renew_failed(&session->machine, session->machine.sent_at, now,
-                                     random_word());
-            continue;
-        case HF_LEASE_VERIFY: verify(session, step.until); continue;
-        case HF_LEASE_NONE: break;
-        }
-        hf_ms next = hf_lease_deadline(&session->machine, now);
-
-        if (next != HF_LEASE_NEVER)
-            (void)!hf_timer_start(&session->timers, &session->tick, next);
+    if (session->driving || session->closing)
         return;
-    }
+    session->driving = true;
+    while (turn(session))
+        continue;
+    session->driving = false;
+    next = hf_lease_deadline(&session->machine, now_of(session));
+    if (next != HF_LEASE_NEVER)
+        (void)!hf_timer_start(&session->timers, &session->tick, next);
 }
 
 static void on_tick(struct hf_timer *timer)
@@ -322,7 +360,7 @@ static void on_tick(struct hf_timer *timer)
 
 struct hf_session_view hf_session_get_view(const struct hf_session *session)
 {
-    return session->view;
+    return view_at(session, now_of(session));
 }
 
 void hf_session_on_lost(struct hf_session *session, int64_t lease)
@@ -373,7 +411,7 @@ int hf_session_new(uv_loop_t *loop, struct hf_etcd *etcd, const struct hf_sessio
         return hf_error_set(err, code, "the session cannot start: %s", hf_err_text(code));
     }
     session->timers.poll.data = session;
-    session->view.record.fence_at = -1; /* nothing was told yet */
+    session->told.record.fence_at = -1; /* nothing was told yet */
     code = hf_timer_start(&session->timers, &session->tick, now_of(session));
     if (code != HF_OK) {
         hf_session_close(session, false, NULL, NULL);
@@ -401,13 +439,6 @@ static void on_revoked(const struct hf_write_result *result, void *arg)
     (void)result; /* gone, or it will expire */
     session->revoke = NULL;
     hf_timers_close(&session->timers, on_closed);
-}
-
-static void cancel(struct hf_call **call)
-{
-    if (*call != NULL)
-        hf_call_cancel(*call);
-    *call = NULL;
 }
 
 static void on_revoke_timeout(struct hf_timer *timer)

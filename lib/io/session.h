@@ -24,7 +24,8 @@ struct hf_session_view {
 struct hf_session_config {
     struct hf_lease_policy policy;
 
-    /* The view changed, by time or by news. Must not close the session. */
+    /* The view changed, by time or by news. No callback may close the session; news may be
+     * given to it from inside, and what follows from them is told afterwards. */
     void (*on_change)(const struct hf_session_view *view, void *arg);
 
     /* Adds compares of create revision and lease for every key that hangs on the lease, and
@@ -49,6 +50,7 @@ typedef void (*hf_session_closed_fn)(void *arg);
 void hf_session_close(struct hf_session *session, bool revoke, hf_session_closed_fn fn,
                       void *arg);
 
+/* What holds at this very moment, told already or not. */
 struct hf_session_view hf_session_get_view(const struct hf_session *session);
 
 /* The owner saw, by its mirror or a refused compare, that a key under `lease` is gone. */
