@@ -477,6 +477,7 @@ int main(void)
     Suite *s = suite_create("etcd/copy");
     TCase *t = tcase_create("copy");
 
+    tcase_set_timeout(t, 20);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_list_then_events_are_told_in_order);
     tcase_add_test(t, w6_duplicates_and_older_events_of_a_key_are_dropped);
