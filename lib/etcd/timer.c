@@ -64,6 +64,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct hf_timers *timers =
         (struct hf_timers *)((char *)poll - offsetof(struct hf_timers, poll));
+    size_t left = timers->count; /* one that starts itself for now must not hold up the loop */
     uint64_t expirations;
     hf_ms now;
 
@@ -72,7 +73,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)!read(timers->fd, &expirations, sizeof expirations);
     timers->armed_at = 0;
     now = hf_clock_now(&timers->clock);
-    while (timers->count > 0 && timers->heap[1]->at <= now) {
+    for (; left > 0 && timers->count > 0 && timers->heap[1]->at <= now; left--) {
         struct hf_timer *timer = timers->heap[1];
 
         hf_timer_stop(timers, timer);
