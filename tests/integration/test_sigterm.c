@@ -145,19 +145,16 @@ static pid_t start_program(bool revoke)
 {
     const char *const argv[] = { program_path, hft_proxy_endpoint(proxy),
                                  revoke ? "revoke" : "keep", NULL };
-    HF_CLEANUP_FD int other = -1;
     HF_CLEANUP_FD int out = -1;
     int ends[2];
     pid_t pid;
     char dot;
 
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    other = ends[1];
     out = ends[0];
     pid = hft_process_spawn(
-        &(struct hft_spawn){ .argv = argv, .env = hft_sanitizer_env(), .out = other });
-    (void)close(other);
-    other = -1;
+        &(struct hft_spawn){ .argv = argv, .env = hft_sanitizer_env(), .out = ends[1] });
+    (void)close(ends[1]);
     ck_assert_int_eq(read(out, &dot, 1), 1);
     return pid;
 }
