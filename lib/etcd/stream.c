@@ -235,7 +235,8 @@ static void empty_inbox(struct hf_stream *stream)
 
     pthread_mutex_lock(&stream->inbox_lock);
     count = stream->inbox_count;
-    memcpy(taken, stream->inbox, count * sizeof taken[0]);
+    for (size_t i = 0; i < count; i++)
+        taken[i] = stream->inbox[i];
     stream->inbox_count = 0;
     pthread_mutex_unlock(&stream->inbox_lock);
     for (size_t i = 0; i < count; i++)
