@@ -7,7 +7,7 @@ static void set_holder(struct hf_campaign_result *result, const struct hf_kv *kv
 {
     result->held = true;
     result->holder = *kv;
-    result->won = kv->lease == lease;
+    result->won = lease != HF_NO_LEASE && kv->lease == lease;
 }
 
 /* lease: ours; 0 when resigning, since a key that was deleted has no new holder. */

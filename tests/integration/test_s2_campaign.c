@@ -119,6 +119,17 @@ START_TEST(s2_without_a_lease_nobody_can_lead)
 }
 END_TEST
 
+/* Somebody put the key by hand: it hangs on no lease, and neither do we. */
+START_TEST(s2_key_without_a_lease_is_nobodys_victory)
+{
+    hft_put(&client, KEY, "ghost", HF_NO_LEASE);
+    ck_assert(look(HF_NO_LEASE).held);
+    ck_assert(!look(HF_NO_LEASE).won);
+    ck_assert(resign(hft_grant(&client, 10), 1).held);
+    ck_assert(!resign(hft_grant(&client, 10), 1).won);
+}
+END_TEST
+
 START_TEST(s2_of_two_candidates_one_wins_and_the_other_sees_who)
 {
     int64_t leases[2] = { hft_grant(&client, 10), hft_grant(&client, 10) };
@@ -226,6 +237,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, s2_a_candidate_whose_lease_died_is_told_so_and_leaves_no_key);
     tcase_add_test(t, s2_without_a_lease_nobody_can_lead);
+    tcase_add_test(t, s2_key_without_a_lease_is_nobodys_victory);
     tcase_add_test(t, s2_of_two_candidates_one_wins_and_the_other_sees_who);
     tcase_add_test(t, s2_a_leader_whose_lease_dies_is_replaced_only_by_a_new_ballot);
     tcase_add_test(t, s2_campaigning_again_finds_that_we_lead_already);
