@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
@@ -52,21 +53,29 @@ int hf_file_read(const char *path, size_t limit, char **ret_text, struct hf_erro
     return HF_OK;
 }
 
+/* What OpenSSL leaves behind on this thread when a file is no good would be taken for the fault
+ * of a connection that gRPC serves here. */
 static X509 *parse_cert(const char *pem)
 {
     BIO *bio = BIO_new_mem_buf(pem, -1);
     X509 *cert = bio != NULL ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
 
     BIO_free(bio);
+    ERR_clear_error();
     return cert;
 }
 
+/* A key under a passphrase is none to us: without one OpenSSL would ask for it on the terminal,
+ * and stop the loop until somebody answers. */
 static EVP_PKEY *parse_key(const char *pem)
 {
+    char no_passphrase[] = "";
     BIO *bio = BIO_new_mem_buf(pem, -1);
-    EVP_PKEY *key = bio != NULL ? PEM_read_bio_PrivateKey(bio, NULL, NULL, NULL) : NULL;
+    EVP_PKEY *key =
+        bio != NULL ? PEM_read_bio_PrivateKey(bio, NULL, NULL, no_passphrase) : NULL;
 
     BIO_free(bio);
+    ERR_clear_error();
     return key;
 }
 
@@ -92,6 +101,7 @@ static int check_pair(const struct hf_tls *tls, struct hf_error *err)
     else if (cert == NULL || X509_check_private_key(cert, key) != 1)
         code = hf_error_set(err, HF_EINVAL, "%s is not the key of %s", tls->key_path,
                             tls->cert_path);
+    ERR_clear_error();
     X509_free(cert);
     EVP_PKEY_free(key);
     return code;
