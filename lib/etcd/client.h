@@ -64,8 +64,9 @@ typedef void (*hf_etcd_closed_fn)(void *arg);
  * calls `fn`, which may be NULL. Mirrors and renewers must have been closed before. */
 void hf_etcd_close(struct hf_etcd *etcd, hf_etcd_closed_fn fn, void *arg);
 
-/* Looks now whether the credential files changed; connections are then made anew, one purpose
- * at a time, without losing a lease or an event. On failure the old ones stay in use. */
+/* Looks now whether the credential files changed; every connection that is made from then on
+ * has the new ones. Streams stay on theirs until it ends: no lease and no event is lost. On
+ * failure the old files stay in use. */
 int hf_etcd_reload_tls(struct hf_etcd *etcd, struct hf_error *err) HF_MUST_CHECK;
 
 /* Counters since the start, for metrics. */

@@ -184,6 +184,10 @@ static void on_cancelled(struct hf_watch *watch, const Etcdserverpb__WatchRespon
     }
     if (status.log_in)
         hf_stream_refuse_token(watch->stream);
+    if (status.rotate) {
+        hf_stream_give_up(watch->stream);
+        watch->stream = NULL;
+    }
     end(watch, status.err,
         message->cancel_reason[0] != '\0' ? message->cancel_reason : "etcd ended the watch");
 }
