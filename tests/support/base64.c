@@ -35,7 +35,8 @@ static uint32_t digit(char c)
 {
     const char *found = c != '\0' ? strchr(ALPHABET, c) : NULL;
 
-    ck_assert_msg(found != NULL && *found != '=', "not base64: %c", c);
+    if (found == NULL || *found == '=') /* an assertion per digit would take for ever */
+        ck_abort_msg("not base64: %c", c);
     return (uint32_t)(found - ALPHABET);
 }
 

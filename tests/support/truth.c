@@ -22,18 +22,20 @@ static char *quote_long_numbers(const char *json)
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    bool in_string = false;
+    size_t run;
 
     ck_assert_ptr_nonnull(out);
-    for (const char *p = json; *p != '\0';) {
-        size_t digits = in_string ? 0 : strspn(p, "0123456789");
+    for (const char *p = json; *p != '\0'; p += run) {
+        size_t digits = strspn(p, "0123456789");
 
-        in_string ^= *p == '"';
+        if (*p == '"')
+            run = 1 + strcspn(p + 1, "\"") + (strchr(p + 1, '"') != NULL);
+        else
+            run = digits > 0 ? digits : strcspn(p, "\"0123456789");
         if (digits > SAFE_DIGITS)
             (void)fprintf(out, "\"%.*s\"", (int)digits, p);
         else
-            (void)fprintf(out, "%.*s", digits > 0 ? (int)digits : 1, p);
-        p += digits > 0 ? digits : 1;
+            (void)fwrite(p, 1, run, out);
     }
     ck_assert_int_eq(fclose(out), 0);
     return text;
@@ -67,13 +69,21 @@ static struct hf_kv *new_entry(struct hft_truth *truth)
 void hft_truth_fetch(const struct hft_etcd *etcd, const char *prefix,
                      struct hft_truth *ret_truth)
 {
+    hft_truth_fetch_at(etcd, prefix, 0, ret_truth);
+}
+
+void hft_truth_fetch_at(const struct hft_etcd *etcd, const char *prefix, int64_t revision,
+                        struct hft_truth *ret_truth)
+{
     HF_CLEANUP_FREE char *output = NULL;
     HF_CLEANUP_FREE char *text = NULL;
+    char at[32];
     json_error_t err;
     size_t i;
     json_t *kv;
 
-    hft_etcdctl_ok(etcd, &output, "get", "--prefix", "-w", "json", "--", prefix, NULL);
+    (void)snprintf(at, sizeof at, "--rev=%" PRId64, revision);
+    hft_etcdctl_ok(etcd, &output, "get", "--prefix", at, "-w", "json", "--", prefix, NULL);
     text = quote_long_numbers(output);
     json_t *root = json_loads(text, 0, &err);
     ck_assert_msg(root != NULL, "etcdctl's JSON: line %d: %s", err.line, err.text);

@@ -28,6 +28,9 @@ struct hft_truth {
 /* Everything under the prefix ("" for all), by one linearizable read, in the order of keys. */
 void hft_truth_fetch(const struct hft_etcd *etcd, const char *prefix,
                      struct hft_truth *ret_truth);
+/* The same as it was at that revision; 0 is now. */
+void hft_truth_fetch_at(const struct hft_etcd *etcd, const char *prefix, int64_t revision,
+                        struct hft_truth *ret_truth);
 void hft_truth_done(struct hft_truth *truth);
 
 /* Copies an entry whose key is not there yet; `arg` is the struct hft_truth. Returns true: fit
