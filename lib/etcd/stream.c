@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "etcd/internal.h"
