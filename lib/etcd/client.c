@@ -14,10 +14,10 @@
 #include "etcd/internal.h"
 
 enum {
-    MOST_ENDPOINTS = 64,
     DEFAULT_TIMEOUT_MS = 5000,
     DEFAULT_ATTEMPT_MS = 2000,
     DEFAULT_TLS_POLL_MS = 30000,
+    DEFAULT_DISCOVER_MS = 60000,
     ARENA_KEEP = 64 * 1024,
 };
 
@@ -29,10 +29,11 @@ static int parse_endpoints(struct hf_etcd *etcd, const struct hf_etcd_config *cf
 {
     if (cfg->endpoint_count == 0)
         return hf_error_set(err, HF_EINVAL, "no etcd endpoint was given");
-    if (cfg->endpoint_count > MOST_ENDPOINTS)
+    if (cfg->endpoint_count > HF_ENDPOINTS_MAX)
         return hf_error_set(err, HF_ELIMIT, "%zu endpoints were given, at most %d can be used",
-                            cfg->endpoint_count, MOST_ENDPOINTS);
-    etcd->endpoints = hf_calloc(cfg->endpoint_count, sizeof etcd->endpoints[0]);
+                            cfg->endpoint_count, HF_ENDPOINTS_MAX);
+    etcd->endpoints = hf_calloc(cfg->discover ? HF_ENDPOINTS_MAX : cfg->endpoint_count,
+                                sizeof etcd->endpoints[0]);
     if (etcd->endpoints == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     for (size_t i = 0; i < cfg->endpoint_count; i++) {
@@ -46,6 +47,7 @@ static int parse_endpoints(struct hf_etcd *etcd, const struct hf_etcd_config *cf
                                 cfg->endpoints[0], cfg->endpoints[i]);
     }
     etcd->endpoint_count = cfg->endpoint_count;
+    etcd->members.configured = cfg->endpoint_count;
     etcd->tls_on = etcd->endpoints[0].tls;
     return HF_OK;
 }
@@ -151,6 +153,8 @@ int hf_etcd_new(uv_loop_t *loop, const struct hf_etcd_config *cfg, struct hf_etc
     if (code == HF_OK && etcd->tls_on)
         code =
             hf_timer_start(&etcd->timers, &etcd->tls_timer, hf_etcd_now(etcd) + etcd->tls_poll);
+    if (code == HF_OK && cfg->discover)
+        code = hf_members_start(etcd, hf_span_or(cfg->discover_every, DEFAULT_DISCOVER_MS));
     if (code != HF_OK) {
         if (etcd->open_handles == 0)
             free_client(etcd);
@@ -190,6 +194,7 @@ void hf_etcd_close(struct hf_etcd *etcd, hf_etcd_closed_fn fn, void *arg)
     hf_timer_stop(&etcd->timers, &etcd->tls_timer);
     hf_timer_stop(&etcd->timers, &etcd->trim_timer);
     hf_timer_stop(&etcd->timers, &etcd->auth.timer);
+    hf_members_stop(etcd);
     hf_call_cancel_all(etcd);
     hf_etcd_on_released(etcd);
 }
@@ -232,7 +237,10 @@ static void poll_tls(struct hf_timer *timer)
 
 struct hf_etcd_stats hf_etcd_get_stats(const struct hf_etcd *etcd)
 {
-    return etcd->stats;
+    struct hf_etcd_stats stats = etcd->stats;
+
+    stats.endpoints = etcd->endpoint_count;
+    return stats;
 }
 
 const struct hf_clock *hf_etcd_get_clock(const struct hf_etcd *etcd)

@@ -33,6 +33,11 @@ struct hf_etcd_config {
     size_t endpoint_count;
     bool keep_order; /* begin with the first; otherwise a random one, so that a fleet spreads */
 
+    /* Ask the cluster, too, where its members are, and use those behind the ones above: URLs of
+     * the same scheme, 64 endpoints in all. */
+    bool discover;
+    hf_ms discover_every; /* 60 s, +- 20 % */
+
     const char *cacert;      /* PEM file; NULL: the system's roots */
     const char *cert;        /* PEM file of the client certificate, with `key` */
     const char *key;         /* PEM file */
@@ -78,6 +83,7 @@ struct hf_etcd_stats {
     uint64_t rotations;    /* times that an endpoint was given up for the next */
     uint64_t logins;       /* tried, with success or not */
     uint64_t tls_reloads;
+    uint64_t endpoints; /* not counted: how many there are now, configured and discovered */
 };
 
 struct hf_etcd_stats hf_etcd_get_stats(const struct hf_etcd *etcd);

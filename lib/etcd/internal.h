@@ -9,6 +9,7 @@
 #include "etcd/auth.h"
 #include "etcd/client.h"
 #include "etcd/lane.h"
+#include "etcd/members.h"
 #include "etcd/queue.h"
 #include "etcd/status.h"
 #include "etcd/timer.h"
@@ -28,8 +29,9 @@ struct hf_etcd {
     struct hf_timers timers;
     struct hf_queue queue;
 
-    struct hf_endpoint *endpoints;
+    struct hf_endpoint *endpoints; /* room for HF_ENDPOINTS_MAX where there is discovery */
     size_t endpoint_count;
+    struct hf_members members;
     struct hf_lane lanes[HF_LANE_COUNT];
     bool separate_channels;
     bool tls_on;

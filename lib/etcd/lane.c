@@ -113,6 +113,18 @@ void hf_lane_give_up(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t generati
     }
 }
 
+void hf_lane_move(struct hf_etcd *etcd, const size_t *places)
+{
+    for (int i = 0; i < HF_LANE_COUNT; i++) {
+        struct hf_lane *lane = &etcd->lanes[i];
+        size_t place = places[lane->endpoint];
+
+        if (place == HF_LANE_NOWHERE)
+            drop(lane);
+        lane->endpoint = place != HF_LANE_NOWHERE ? place : 0;
+    }
+}
+
 void hf_lane_drop(struct hf_etcd *etcd, enum hf_lane_id id)
 {
     drop(lane_of(etcd, id));

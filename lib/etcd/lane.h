@@ -35,6 +35,12 @@ grpc_channel *hf_lane_get(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t *re
  * go on. Late reports about an earlier channel are ignored. */
 void hf_lane_give_up(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t generation);
 
+#define HF_LANE_NOWHERE SIZE_MAX
+
+/* The client is about to exchange its endpoints: places[i] is where number i will be. A lane
+ * whose endpoint will be nowhere begins anew with the first. Calls that are under way go on. */
+void hf_lane_move(struct hf_etcd *etcd, const size_t *places);
+
 /* Drops the channel but keeps the endpoint: new credentials, or no longer needed. Calls that
  * are under way on it go on. */
 void hf_lane_drop(struct hf_etcd *etcd, enum hf_lane_id id);
