@@ -144,6 +144,8 @@ struct hf_renewer {
     struct hf_timer timer; /* of the attempt under way */
     bool busy;
     hf_ms sent_at;
+    struct hf_timer next; /* of those that repeat */
+    hf_ms period;
 };
 
 static void conclude(struct hf_renewer *renewer, struct hf_renewal renewal)
@@ -215,6 +217,7 @@ void hf_renewer_close(struct hf_renewer *renewer)
     if (renewer == NULL)
         return;
     hf_timer_stop(&renewer->etcd->timers, &renewer->timer);
+    hf_timer_stop(&renewer->etcd->timers, &renewer->next);
     hf_stream_close(renewer->stream);
     renewer->etcd->attached--;
     free(renewer);
@@ -257,6 +260,29 @@ int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout)
     }
     renewer->busy = true;
     return HF_OK;
+}
+
+static void on_next(struct hf_timer *timer)
+{
+    struct hf_renewer *renewer =
+        (struct hf_renewer *)((char *)timer - offsetof(struct hf_renewer, next));
+    struct hf_etcd *etcd = renewer->etcd;
+    int err;
+
+    /* There is memory: it has just left its place. */
+    (void)!hf_timer_start(&etcd->timers, timer, hf_etcd_now(etcd) + renewer->period);
+    err = hf_renewer_send(renewer, renewer->period / 2);
+    if (err != HF_OK && err != HF_EAGAIN)
+        conclude(renewer, (struct hf_renewal){ .err = err, .message = hf_err_text(err) });
+}
+
+int hf_renewer_repeat(struct hf_renewer *renewer, hf_ms period)
+{
+    if (period <= 0)
+        return HF_EINVAL;
+    renewer->period = hf_span_or(period, 1);
+    renewer->next.fn = on_next;
+    return hf_timer_start(&renewer->etcd->timers, &renewer->next, hf_etcd_now(renewer->etcd));
 }
 
 void hf_renewer_give_up(struct hf_renewer *renewer)

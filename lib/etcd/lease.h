@@ -64,6 +64,11 @@ void hf_renewer_close(struct hf_renewer *renewer);
  * one goes to the next endpoint. HF_EAGAIN while one is under way. */
 int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout) HF_MUST_CHECK;
 
+/* Sends one at once and then one every `period`, with half of it as the timeout, until the
+ * renewer is closed; the callback comes for each. Enough to keep a lease; who must have stopped
+ * before it can expire decides by core/lease.h what to send when. */
+int hf_renewer_repeat(struct hf_renewer *renewer, hf_ms period) HF_MUST_CHECK;
+
 /* The endpoint is no good, though it may answer: the next renewal goes to the next one. No
  * callback comes for one that is under way. */
 void hf_renewer_give_up(struct hf_renewer *renewer);

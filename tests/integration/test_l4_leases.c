@@ -128,6 +128,59 @@ START_TEST(l4_answers_that_come_after_their_attempt_do_not_put_off_the_fence)
 }
 END_TEST
 
+/* Renewals that a renewer sends by itself. */
+struct repeated {
+    struct hft_renewals renewals;
+    hf_ms from; /* look at those only that were sent later */
+};
+
+static bool has_renewed(void *arg)
+{
+    const struct repeated *repeated = arg;
+    const struct hf_renewal *last = &repeated->renewals.last;
+
+    return last->sent_at > repeated->from && last->err == HF_OK;
+}
+
+static bool has_failed(void *arg)
+{
+    return ((const struct repeated *)arg)->renewals.last.err != HF_OK;
+}
+
+static bool is_silent(void *arg)
+{
+    return ((const struct repeated *)arg)->renewals.count == 0;
+}
+
+START_TEST(l4_a_renewer_that_repeats_keeps_its_lease_and_goes_on_after_an_outage)
+{
+    const int64_t ttl_s = 4;
+    const hf_ms period = 1000;
+    struct repeated repeated = { 0 };
+    int64_t id = hft_grant(&client, ttl_s);
+    hf_ms start = hft_now();
+
+    hft_renewals_start(&client, &repeated.renewals, id);
+    ck_assert_int_eq(hf_renewer_repeat(repeated.renewals.renewer, 0), HF_EINVAL);
+    ck_assert_int_eq(hf_renewer_repeat(repeated.renewals.renewer, period), HF_OK);
+    ck_assert_uint_eq(repeated.renewals.count, 0);
+    repeated.from = start + (ttl_s + 2) * 1000; /* without them it would be gone by then */
+    hft_loop_until(&client.loop, has_renewed, &repeated, 30000, "a lease older than its TTL");
+    ck_assert_int_eq(repeated.renewals.last.ttl_s, ttl_s);
+    ck_assert_int_le(repeated.renewals.count, (hft_now() - start) / period + 1);
+
+    hft_proxy_door(proxy, HFT_PROXY_REFUSE);
+    hft_proxy_cut(proxy);
+    hft_loop_until(&client.loop, has_failed, &repeated, 20000, "a renewal to fail");
+    hft_proxy_heal(proxy);
+    hft_loop_until(&client.loop, has_renewed, &repeated, 20000, "a renewal to succeed");
+
+    hft_renewals_stop(&repeated.renewals);
+    repeated.renewals.count = 0;
+    hft_loop_hold(&client.loop, is_silent, &repeated, 2 * period, "silence");
+}
+END_TEST
+
 START_TEST(l7_a_lease_that_does_not_exist_is_answered_without_a_ttl_and_without_an_error)
 {
     struct hft_renewals unknown, revoked;
@@ -294,6 +347,8 @@ int main(void)
     tcase_set_timeout(leases, 90);
     tcase_add_test(leases, l4_replies_delayed_4s_renewal_counts_from_its_send_time);
     tcase_add_test(leases, l4_answers_that_come_after_their_attempt_do_not_put_off_the_fence);
+    tcase_add_test(leases,
+                   l4_a_renewer_that_repeats_keeps_its_lease_and_goes_on_after_an_outage);
     tcase_add_test(
         leases, l7_a_lease_that_does_not_exist_is_answered_without_a_ttl_and_without_an_error);
     tcase_add_test(leases, l7_revoking_and_asking_about_a_lease_that_is_gone);
