@@ -6,7 +6,7 @@
 
 #include <check.h>
 
-enum { STOP_MS = 60000, FAILED_PAUSE_MS = 20, MOST_VALUE_BYTES = 64 * 1024 };
+enum { PATIENCE_MS = 60000, FAILED_PAUSE_MS = 20, MOST_VALUE_BYTES = 64 * 1024 };
 
 static void change_one(struct hft_writer *writer);
 
@@ -111,9 +111,9 @@ void hft_writer_stop(struct hft_writer *writer)
     unsigned closed = 0;
 
     writer->stopping = true;
-    hft_loop_until(&writer->client->loop, is_idle, writer, STOP_MS, "the writer to end");
+    hft_loop_until(&writer->client->loop, is_idle, writer, PATIENCE_MS, "the writer to end");
     hf_etcd_close(writer->etcd, on_closed, &closed);
-    hft_client_until(writer->client, &closed, 1, STOP_MS, "the writer's client to close");
+    hft_client_until(writer->client, &closed, 1, PATIENCE_MS, "the writer's client to close");
     free(writer->value);
 }
 
@@ -122,6 +122,7 @@ enum { AT_ONCE = 64 };
 hf_rev hft_write_many(struct hft_client *client, const char *prefix, unsigned count,
                       size_t value_bytes)
 {
+    struct hf_txn_options patient = { .timeout = PATIENCE_MS };
     char *value = malloc(value_bytes + 1);
     hf_rev last = 0;
 
@@ -129,7 +130,7 @@ hf_rev hft_write_many(struct hft_client *client, const char *prefix, unsigned co
     memset(value, 'v', value_bytes);
     for (unsigned i = 0; i < count; i += AT_ONCE) {
         struct hf_txn *txn = hf_txn_new();
-        struct hft_outcome outcome;
+        struct hft_outcome outcome = { 0 };
 
         for (unsigned k = i; k < i + AT_ONCE && k < count; k++) {
             char key[128];
@@ -139,7 +140,10 @@ hf_rev hft_write_many(struct hft_client *client, const char *prefix, unsigned co
                             (struct hf_bytes){ .data = value, .len = value_bytes },
                             HF_NO_LEASE);
         }
-        outcome = hft_commit(client, txn, false);
+        ck_assert_int_eq(hf_txn_commit(client->etcd, txn, &patient, hft_on_txn, &outcome, NULL),
+                         HF_OK);
+        hf_txn_free(txn);
+        hft_await(client, &outcome, patient.timeout);
         ck_assert_msg(outcome.err == HF_OK, "%s", outcome.message);
         last = outcome.header.revision;
     }

@@ -1,0 +1,498 @@
+/* The mirror against an etcd that does what a real one must not, but does once in a while. */
+#include <check.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "support/chaos.h"
+#include "support/fake.h"
+#include "support/follower.h"
+#include "support/suite.h"
+
+enum { UNAVAILABLE = 14 };
+
+static struct hft_fake *fake;
+static struct hft_client client;
+static struct hft_follower follower;
+
+static void setup(void)
+{
+    fake = hft_fake_new();
+    hft_client_open(&client, hft_fake_endpoint(fake), NULL);
+    follower = (struct hft_follower){ 0 };
+}
+
+static void teardown(void)
+{
+    hft_follower_stop(&follower);
+    hft_client_close(&client);
+    hft_fake_free(fake);
+}
+
+static unsigned watches_wanted;
+
+static bool is_watched(void *arg)
+{
+    (void)arg;
+    return hft_fake_stats(fake).watches >= watches_wanted;
+}
+
+static void until_watched(unsigned watches)
+{
+    watches_wanted = watches;
+    hft_loop_until(&client.loop, is_watched, NULL, 10000, "the watch");
+}
+
+static void follow_with(struct hf_mirror_config cfg)
+{
+    struct hf_key_range range = { .key = hf_bytes_of("w/"), .prefix = true };
+
+    cfg.ranges = &range;
+    cfg.range_count = 1;
+    hft_follower_start_with(&client, &follower, &cfg);
+    hft_follower_until_synced(&follower, 1, 10000);
+    until_watched(1);
+}
+
+static void follow(void)
+{
+    follow_with((struct hf_mirror_config){ 0 });
+}
+
+static void tell(int64_t first, int64_t last)
+{
+    hft_fake_tell(fake, first, last, 0, false);
+}
+
+static void until_events(unsigned count)
+{
+    hft_client_until(&client, &follower.events, count, 10000, "the events");
+}
+
+static bool has(const char *key)
+{
+    struct hf_kv kv;
+
+    return hf_mirror_get(follower.mirror, hf_bytes_of(key), &kv);
+}
+
+static struct hf_mirror_stats stats(void)
+{
+    return hf_mirror_get_stats(follower.mirror);
+}
+
+START_TEST(the_fake_is_followed_like_an_etcd)
+{
+    int64_t rev = hft_fake_change(fake, "w/a", "1");
+
+    hft_fake_change(fake, "x", "elsewhere");
+    follow();
+    ck_assert_uint_eq(follower.puts, 1);
+    ck_assert_int_eq(hft_fake_stats(fake).start_rev, rev + 2);
+    rev = hft_fake_change(fake, "w/a", "2");
+    tell(rev, rev);
+    rev = hft_fake_change(fake, "w/a", NULL);
+    tell(rev, rev);
+    until_events(3);
+    ck_assert_uint_eq(follower.deletes, 1);
+    ck_assert(!has("w/a"));
+}
+END_TEST
+
+START_TEST(w3_progress_ahead_of_the_events_does_not_move_the_place_to_resume)
+{
+    int64_t first, last;
+
+    follow_with((struct hf_mirror_config){ .probe_every = 20 });
+    first = hft_fake_change(fake, "w/a", "1");
+    tell(first, first);
+    until_events(1);
+    last = hft_fake_change(fake, "w/b", "2"); /* not told; but the progress says that it was */
+    for (unsigned probes = hft_fake_stats(fake).probes;
+         hft_fake_stats(fake).probes < probes + 3;)
+        (void)uv_run(&client.loop.uv, UV_RUN_ONCE);
+    hft_fake_end(fake, UNAVAILABLE, "gone");
+    until_watched(2);
+    ck_assert_int_le(hft_fake_stats(fake).start_rev, last);
+    tell(hft_fake_stats(fake).start_rev, last);
+    until_events(2);
+    ck_assert(has("w/b"));
+}
+END_TEST
+
+START_TEST(w2_a_header_ahead_of_its_events_does_not_move_the_place_to_resume)
+{
+    int64_t first, last;
+
+    follow();
+    first = hft_fake_change(fake, "w/a", "1");
+    last = hft_fake_change(fake, "w/b", "2");
+    hft_fake_tell(fake, first, first, last, false);
+    until_events(1);
+    hft_fake_end(fake, UNAVAILABLE, "gone");
+    until_watched(2);
+    ck_assert_int_le(hft_fake_stats(fake).start_rev, last);
+}
+END_TEST
+
+START_TEST(w5_lost_events_are_found_by_the_next_list)
+{
+    int64_t rev;
+
+    hft_fake_change(fake, "w/deleted", "1");
+    hft_fake_change(fake, "w/changed", "1");
+    follow();
+    hft_fake_change(fake, "w/deleted", NULL);
+    hft_fake_change(fake, "w/changed", "2");
+    hft_fake_change(fake, "w/new", "1");
+    rev = hft_fake_change(fake, "w/told", "1");
+    tell(rev, rev); /* only this one */
+    until_events(3);
+    ck_assert(has("w/deleted"));
+    hf_mirror_resync(follower.mirror);
+    until_events(6);
+    ck_assert_uint_eq(follower.synthesised, 2 + 3);
+    ck_assert(!has("w/deleted"));
+    ck_assert(has("w/new"));
+    ck_assert_uint_eq(stats().missed, 3);
+    ck_assert_uint_eq(follower.synced, 1);
+}
+END_TEST
+
+START_TEST(w6_events_told_twice_and_from_the_past_are_dropped)
+{
+    int64_t a, b, gone;
+
+    follow();
+    a = hft_fake_change(fake, "w/a", "1");
+    b = hft_fake_change(fake, "w/b", "1");
+    gone = hft_fake_change(fake, "w/a", NULL);
+    tell(a, gone);
+    until_events(3);
+    tell(a, gone); /* twice */
+    tell(a, a);    /* the key is deleted by now */
+    tell(b, b);
+    b = hft_fake_change(fake, "w/b", "2");
+    tell(b, b);
+    until_events(4);
+    ck_assert_uint_eq(follower.events, 4);
+    ck_assert(!has("w/a"));
+    ck_assert_uint_eq(stats().stale, 5);
+}
+END_TEST
+
+START_TEST(w10_pieces_are_told_together_or_not_at_all)
+{
+    int64_t a, b, c;
+
+    follow();
+    a = hft_fake_change(fake, "w/a", "1");
+    b = hft_fake_change(fake, "w/b", "1");
+    c = hft_fake_change(fake, "w/c", "1");
+    hft_fake_tell(fake, a, a, 0, true);
+    hft_fake_tell(fake, b, b, 0, true);
+    hft_fake_end(fake, UNAVAILABLE, "gone in between");
+    until_watched(2);
+    ck_assert_uint_eq(follower.events, 0);
+    ck_assert_int_le(hft_fake_stats(fake).start_rev, a);
+    hft_fake_tell(fake, a, a, 0, true);
+    hft_fake_tell(fake, b, c, 0, false);
+    until_events(3);
+}
+END_TEST
+
+START_TEST(w12_a_stale_list_neither_brings_back_what_was_deleted_nor_resets)
+{
+    int64_t old = hft_fake_change(fake, "w/a", "1");
+    int64_t rev = hft_fake_change(fake, "w/b", "1");
+    uint64_t lists;
+
+    follow();
+    rev = hft_fake_change(fake, "w/a", NULL);
+    tell(rev, rev);
+    until_events(3);
+    lists = stats().lists;
+    hft_fake_be_stale(fake, old, 1, 1); /* the look at the history is true, the list is not */
+    hf_mirror_resync(follower.mirror);
+    while (stats().lists == lists)
+        (void)uv_run(&client.loop.uv, UV_RUN_ONCE);
+    ck_assert_uint_eq(follower.events, 3);
+    ck_assert_uint_eq(follower.troubles, 1);
+    ck_assert_int_eq(follower.last_trouble, HF_EHISTORY);
+    ck_assert_uint_eq(follower.resets, 0);
+}
+END_TEST
+
+START_TEST(w7_a_few_stale_answers_about_the_history_are_borne)
+{
+    int64_t old = hft_fake_change(fake, "w/a", "1");
+
+    hft_fake_change(fake, "w/b", "1");
+    follow();
+    hft_fake_be_stale(fake, old, 0, 2);
+    hft_fake_end(fake, UNAVAILABLE, "gone");
+    until_watched(2);
+    ck_assert_uint_eq(follower.resets, 0);
+}
+END_TEST
+
+START_TEST(w7_a_history_that_went_back_resets_although_nothing_was_cut)
+{
+    int64_t old = hft_fake_change(fake, "w/a", "1");
+
+    hft_fake_change(fake, "w/b", "1");
+    follow_with((struct hf_mirror_config){ .history_every = 50 });
+    hft_fake_go_back(fake, old);
+    hft_client_until(&client, &follower.resets, 1, 10000, "the reset");
+    hft_follower_until_synced(&follower, 2, 10000);
+    ck_assert_uint_eq(follower.count, 1);
+    ck_assert(!has("w/b"));
+}
+END_TEST
+
+START_TEST(w7_a_watch_answered_by_another_cluster_is_not_believed)
+{
+    int64_t rev;
+
+    follow();
+    rev = hft_fake_change(fake, "w/a", "1");
+    hft_fake_set_cluster(fake, 815);
+    tell(rev, rev);
+    hft_client_until(&client, &follower.resets, 1, 10000, "the reset");
+    ck_assert_uint_eq(follower.events, 0);
+    hft_follower_until_synced(&follower, 2, 10000);
+    ck_assert(has("w/a"));
+}
+END_TEST
+
+START_TEST(w1_a_watch_that_answers_no_probe_is_given_up)
+{
+    int64_t rev;
+
+    follow_with((struct hf_mirror_config){ .probe_every = 50, .probe_timeout = 100 });
+    hft_fake_answer_probes(fake, false);
+    hft_client_until(&client, &follower.troubles, 1, 10000, "the watch to be given up");
+    ck_assert_int_eq(follower.last_trouble, HF_ETIMEOUT);
+    hft_fake_answer_probes(fake, true);
+    until_watched(2);
+    rev = hft_fake_change(fake, "w/a", "1");
+    tell(rev, rev);
+    until_events(1);
+}
+END_TEST
+
+static const char *const GARBAGE[] = { "\xff", "\x0a\xff\xff\xff\xff\x0f", "\x0a",
+                                       "\x5a\x05hel" };
+
+START_TEST(a_message_that_is_none_ends_the_watch_which_comes_again)
+{
+    int64_t rev;
+
+    follow();
+    hft_fake_send_bytes(fake, GARBAGE[_i], strlen(GARBAGE[_i]));
+    hft_client_until(&client, &follower.troubles, 1, 10000, "the trouble to be told");
+    ck_assert_int_eq(follower.last_trouble, HF_ECORRUPT);
+    until_watched(2);
+    rev = hft_fake_change(fake, "w/a", "1");
+    tell(rev, rev);
+    until_events(1);
+}
+END_TEST
+
+/* Messages of unknown watches, without events, without keys: none of our business. */
+START_TEST(messages_that_mean_nothing_change_nothing)
+{
+    Etcdserverpb__WatchResponse message = ETCDSERVERPB__WATCH_RESPONSE__INIT;
+    Etcdserverpb__Event nothing = ETCDSERVERPB__EVENT__INIT;
+    Etcdserverpb__Event *events = &nothing;
+    static const int64_t IDS[] = { INT64_MIN, -2, -1, 0, 1, 2, 33, INT64_MAX };
+    int64_t rev;
+
+    follow();
+    for (size_t i = 0; i < sizeof IDS / sizeof IDS[0]; i++) {
+        message.watch_id = IDS[i];
+        message.n_events = 0;
+        hft_fake_send(fake, &message);
+        message.n_events = 1;
+        message.events = &events;
+        hft_fake_send(fake, &message);
+    }
+    rev = hft_fake_change(fake, "w/a", "1");
+    tell(rev, rev);
+    until_events(1);
+    ck_assert_uint_eq(follower.events, 1);
+    ck_assert_uint_eq(stats().keys, 1);
+    ck_assert_uint_eq(follower.troubles, 0);
+}
+END_TEST
+
+START_TEST(a_watch_that_is_cancelled_comes_again)
+{
+    Etcdserverpb__WatchResponse message = ETCDSERVERPB__WATCH_RESPONSE__INIT;
+    int64_t rev;
+
+    follow();
+    message.watch_id = _i == 0 ? 1 : -1;
+    message.canceled = 1;
+    message.created = _i == 1;
+    message.cancel_reason = _i == 2 ? (char *)"something new" : (char *)"";
+    hft_fake_send(fake, &message);
+    hft_client_until(&client, &follower.troubles, 1, 10000, "the trouble to be told");
+    until_watched(2);
+    rev = hft_fake_change(fake, "w/a", "1");
+    tell(rev, rev);
+    until_events(1);
+    ck_assert_uint_eq(stats().lists, 1);
+}
+END_TEST
+
+START_TEST(w4_a_watch_cancelled_by_a_compaction_is_listed)
+{
+    Etcdserverpb__WatchResponse message = ETCDSERVERPB__WATCH_RESPONSE__INIT;
+
+    hft_fake_change(fake, "w/a", "1");
+    follow();
+    hft_fake_change(fake, "w/a", NULL);
+    hft_fake_change(fake, "w/b", "1");
+    message.watch_id = 1;
+    message.canceled = 1;
+    message.compact_revision = 100;
+    hft_fake_send(fake, &message);
+    hft_follower_until_synced(&follower, 2, 10000);
+    ck_assert(has("w/b"));
+    ck_assert(!has("w/a"));
+    ck_assert_uint_eq(stats().lists, 2);
+}
+END_TEST
+
+static struct {
+    struct hf_mirror *mirror;
+    unsigned synced, puts, troubles;
+} bare;
+
+/* Nothing here may need memory. */
+static void on_bare_event(const struct hf_mirror_event *event, void *arg)
+{
+    (void)arg;
+    bare.synced += event->kind == HF_MIRROR_SYNCED;
+    bare.puts += event->kind == HF_MIRROR_PUT;
+}
+
+static void on_bare_trouble(int err, const char *message, hf_ms retry_in, void *arg)
+{
+    (void)err;
+    (void)message;
+    (void)retry_in;
+    (void)arg;
+    bare.troubles++;
+}
+
+static unsigned keys_wanted;
+
+static bool has_keys(void *arg)
+{
+    (void)arg;
+    return hf_mirror_get_stats(bare.mirror).keys == keys_wanted &&
+           hf_mirror_get_stats(bare.mirror).synced;
+}
+
+static void begin_bare(void)
+{
+    struct hf_key_range range = { .key = hf_bytes_of("w/"), .prefix = true };
+
+    ck_assert_int_eq(hf_mirror_new(client.etcd,
+                                   &(struct hf_mirror_config){ .ranges = &range,
+                                                               .range_count = 1,
+                                                               .on_event = on_bare_event,
+                                                               .on_trouble = on_bare_trouble,
+                                                               .keep_values = true,
+                                                               .resync_every = 300 },
+                                   &bare.mirror, NULL),
+                     HF_OK);
+    hft_loop_until(&client.loop, has_keys, NULL, 10000, "the mirror to be synced");
+}
+
+/* hft_loop_try without memory, for which Check asks. */
+static void turn_until(bool (*cond)(void), hf_ms timeout)
+{
+    for (hf_ms end = hft_now() + timeout; !cond() && hft_now() < end;) {
+        (void)uv_run(&client.loop.uv, UV_RUN_NOWAIT);
+        (void)poll(NULL, 0, 1);
+    }
+}
+
+static bool is_true(void)
+{
+    return has_keys(NULL);
+}
+
+/* A change that is told and listed at the same time, over a new watch, while the n-th
+ * allocation fails: alone, or with all that follow for a while. Returns whether one did. */
+static bool change_without_memory(size_t n, unsigned round, bool persistent)
+{
+    char key[32];
+    int64_t rev;
+    bool failed;
+
+    (void)snprintf(key, sizeof key, "w/%zu.%u", n, round);
+    rev = hft_fake_change(fake, key, "1");
+    tell(rev, rev);
+    if (round % 2 == 0)
+        hft_fake_end(fake, UNAVAILABLE, "gone");
+    keys_wanted++;
+    hft_chaos_fail_at(n, persistent);
+    hf_mirror_resync(bare.mirror);
+    turn_until(persistent ? hft_chaos_has_failed : is_true, 300);
+    if (persistent)
+        turn_until(is_true, 20);
+    failed = hft_chaos_has_failed();
+    hft_chaos_stop();
+    hft_loop_until(&client.loop, has_keys, NULL, 10000, "the copy to be true again");
+    return failed;
+}
+
+START_TEST(any_allocation_may_fail_and_the_copy_becomes_true_all_the_same)
+{
+    unsigned failed = 0;
+
+    for (keys_wanted = 0; keys_wanted < 70; keys_wanted++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof key, "w/first%u", keys_wanted);
+        hft_fake_change(fake, key, "1");
+    }
+    begin_bare();
+    for (unsigned round = 0; round < 6; round++) {
+        for (size_t n = 1; n <= 8; n++)
+            failed += change_without_memory(n, round, _i == 1);
+    }
+    ck_assert_uint_gt(failed, 20);
+    ck_assert_uint_gt(bare.troubles, 5);
+    hf_mirror_close(bare.mirror);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("mirror");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 30);
+    tcase_add_test(t, the_fake_is_followed_like_an_etcd);
+    tcase_add_test(t, w1_a_watch_that_answers_no_probe_is_given_up);
+    tcase_add_test(t, w2_a_header_ahead_of_its_events_does_not_move_the_place_to_resume);
+    tcase_add_test(t, w3_progress_ahead_of_the_events_does_not_move_the_place_to_resume);
+    tcase_add_test(t, w4_a_watch_cancelled_by_a_compaction_is_listed);
+    tcase_add_test(t, w5_lost_events_are_found_by_the_next_list);
+    tcase_add_test(t, w6_events_told_twice_and_from_the_past_are_dropped);
+    tcase_add_test(t, w12_a_stale_list_neither_brings_back_what_was_deleted_nor_resets);
+    tcase_add_test(t, w7_a_few_stale_answers_about_the_history_are_borne);
+    tcase_add_test(t, w7_a_history_that_went_back_resets_although_nothing_was_cut);
+    tcase_add_test(t, w7_a_watch_answered_by_another_cluster_is_not_believed);
+    tcase_add_test(t, w10_pieces_are_told_together_or_not_at_all);
+    tcase_add_loop_test(t, a_message_that_is_none_ends_the_watch_which_comes_again, 0, 4);
+    tcase_add_test(t, messages_that_mean_nothing_change_nothing);
+    tcase_add_loop_test(t, a_watch_that_is_cancelled_comes_again, 0, 3);
+    tcase_add_loop_test(t, any_allocation_may_fail_and_the_copy_becomes_true_all_the_same, 0,
+                        2);
+    return hft_suite_run("etcd/mirror", t, NULL);
+}
