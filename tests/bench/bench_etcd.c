@@ -3,6 +3,7 @@
  * Every figure is taken in a fresh process, ours and the peer's in turn, several times; the
  * median counts. What matters is the ratio: both share the machine and its noise. */
 #include <check.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@ static char peer[PATH_MAX + 16];
 static bool as_json;
 static const char *only; /* one measurement; NULL: all */
 
-static void die(const char *fmt, ...) HF_PRINTF(1, 2);
+static void die(const char *fmt, ...) HF_PRINTF(1, 2) __attribute__((noreturn));
 static void die(const char *fmt, ...)
 {
     va_list args;
@@ -47,17 +48,17 @@ static struct child start(const char *const argv[])
     struct child child;
     int ends[2];
 
-    if (pipe(ends) != 0 || (child.pid = fork()) < 0)
+    if (pipe2(ends, O_CLOEXEC) != 0 || (child.pid = fork()) < 0)
         die("no process for %s", argv[0]);
     if (child.pid == 0) {
         (void)dup2(ends[1], STDOUT_FILENO);
-        (void)close(ends[0]);
-        (void)close(ends[1]);
         (void)execv(argv[0], (char *const *)argv);
         _exit(127);
     }
     (void)close(ends[1]);
     child.out = fdopen(ends[0], "r");
+    if (child.out == NULL)
+        die("no memory for the output of %s", argv[0]);
     return child;
 }
 
