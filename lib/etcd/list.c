@@ -11,6 +11,7 @@
 enum {
     FIRST_PAGE_KEYS = 10000,
     PAGE_BYTES = 24 * 1024 * 1024,
+    GROWTH = 4,
     PAGE_MS = 30000,
     TRIM_MS = 1000
 };
@@ -49,13 +50,15 @@ static int ask(struct hf_list *list)
                           list, &list->call);
 }
 
+/* Those to come may be of another size than those seen, so the pages grow step by step. */
 static int64_t keys_that_fill_a_page(const struct hf_range_result *page)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, keys;
 
     for (size_t i = 0; i < page->count; i++)
         bytes += page->kvs[i].key.len + page->kvs[i].value.len + sizeof(struct hf_kv);
-    return (int64_t)(PAGE_BYTES / (bytes / page->count)) + 1;
+    keys = PAGE_BYTES / (bytes / page->count) + 1;
+    return (int64_t)(keys < page->count * GROWTH ? keys : page->count * GROWTH);
 }
 
 /* The next page begins right after the last key of this one. */

@@ -21,6 +21,9 @@ enum {
     PENDING_BYTES = 256 * 1024 * 1024,
     RETRY_BASE_MS = 100,
     RETRY_CAP_MS = 2000,
+    STEADY_MS = 1000,       /* a watch that lived shorter is one more failure */
+    FEWEST_KEYS = 100,      /* of a page on a slow line */
+    MOST_KEYS = 2500,       /* likewise */
     LONG_OUTAGE_MS = 30000, /* after that, a list finds what a faulty resume would lose */
 };
 
@@ -41,6 +44,7 @@ struct hf_mirror {
     struct hf_history history;
     struct hf_watch *watch; /* NULL: none */
     bool live;              /* the watch was confirmed */
+    hf_ms live_at;          /* since when */
     hf_ms lost_at;          /* when the last one that was live ended, or a list after it */
     hf_ms heard_at;         /* of the last watch */
     unsigned failures;      /* in a row */
@@ -50,6 +54,7 @@ struct hf_mirror {
     struct hf_list *list; /* NULL: no page is asked for */
     bool listing;
     size_t list_range;
+    size_t page_keys;  /* of its pages; 0: as many as are quickest */
     hf_rev list_rev;   /* 0 until the first page has come */
     hf_rev list_floor; /* the list cannot be older than what was seen when it was asked for */
 
@@ -104,8 +109,11 @@ static void leave(struct hf_mirror *mirror)
 static void forget_watch(struct hf_mirror *mirror)
 {
     mirror->heard_at = hf_watch_get_heard_at(mirror->watch);
-    if (mirror->live)
+    if (mirror->live) {
         mirror->lost_at = hf_etcd_now(mirror->etcd);
+        if (mirror->lost_at - mirror->live_at >= STEADY_MS)
+            mirror->failures = 0;
+    }
     mirror->live = false;
     mirror->watch = NULL;
 }
@@ -187,8 +195,8 @@ static void on_live(void *arg)
 {
     struct hf_mirror *mirror = arg;
 
-    mirror->failures = 0;
     mirror->live = true;
+    mirror->live_at = hf_etcd_now(mirror->etcd);
 }
 
 static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, bool last,
@@ -285,11 +293,27 @@ static void open_watch(struct hf_mirror *mirror, bool resumes)
 
 static void list_range(struct hf_mirror *mirror);
 
+/* A page that is too large for a slow line would be too late every time. */
+static void shrink_pages(struct hf_mirror *mirror)
+{
+    mirror->page_keys = mirror->page_keys == 0 ? MOST_KEYS : mirror->page_keys / 4;
+    if (mirror->page_keys < FEWEST_KEYS)
+        mirror->page_keys = FEWEST_KEYS;
+}
+
+static void grow_pages(struct hf_mirror *mirror)
+{
+    mirror->page_keys *= 4;
+    if (mirror->page_keys > MOST_KEYS)
+        mirror->page_keys = 0;
+}
+
 static void end_list(struct hf_mirror *mirror)
 {
     hf_copy_end_list(&mirror->copy, mirror->list_rev);
     if (mirror->closed)
         return;
+    grow_pages(mirror);
     mirror->listing = false;
     mirror->failures = 0;
     mirror->lost_at = hf_etcd_now(mirror->etcd);
@@ -309,6 +333,8 @@ static void end_list(struct hf_mirror *mirror)
 
 static void on_page_failed(struct hf_mirror *mirror, const struct hf_etcd_result *result)
 {
+    if (result->err == HF_ETIMEOUT)
+        shrink_pages(mirror);
     if (result->err == HF_ECOMPACT) /* compacted while we were reading: a newer one, then */
         fail_list(mirror, result->err, "the list was overtaken by a compaction");
     else
@@ -358,7 +384,8 @@ static void on_page(const struct hf_range_result *page, void *arg)
 static void list_range(struct hf_mirror *mirror)
 {
     struct hf_range_request request = { .range = mirror->ranges[mirror->list_range].asked,
-                                        .revision = mirror->list_rev };
+                                        .revision = mirror->list_rev,
+                                        .limit = (int64_t)mirror->page_keys };
     int err = hf_etcd_list(mirror->etcd, &request, on_page, mirror, &mirror->list);
 
     if (err == HF_OK)
@@ -432,16 +459,17 @@ static void on_inspect(struct hf_timer *timer)
 
     (void)!hf_timer_start(&mirror->etcd->timers, timer,
                           hf_etcd_now(mirror->etcd) + mirror->cfg.history_every);
-    if (mirror->watch != NULL)
+    /* Also when nothing at all is under way, for want of memory at the wrong moment. */
+    if (mirror->watch != NULL || (is_idle(mirror) && !hf_timer_is_armed(&mirror->retry)))
         hf_history_check(&mirror->history);
 }
 
-static void arm_resync(struct hf_mirror *mirror)
+static int arm_resync(struct hf_mirror *mirror)
 {
     hf_ms fifth = mirror->cfg.resync_every / 5;
     hf_ms jitter = (hf_ms)hf_etcd_random(mirror->etcd, (uint64_t)(2 * fifth + 1)) - fifth;
 
-    (void)!hf_timer_start(&mirror->etcd->timers, &mirror->resync,
+    return hf_timer_start(&mirror->etcd->timers, &mirror->resync,
                           hf_etcd_now(mirror->etcd) + mirror->cfg.resync_every + jitter);
 }
 
@@ -450,7 +478,7 @@ static void on_resync(struct hf_timer *timer)
     struct hf_mirror *mirror =
         (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, resync));
 
-    arm_resync(mirror);
+    (void)!arm_resync(mirror); /* it has room: it has just fired */
     hf_mirror_resync(mirror);
 }
 
@@ -466,8 +494,10 @@ void hf_mirror_resync(struct hf_mirror *mirror)
 static bool contains(const struct hf_key_range *outer, const struct hf_key_range *inner)
 {
     if (!outer->prefix)
-        return !inner->prefix && inner->key.len == outer->key.len &&
+        return !inner->prefix && inner->key.len == outer->key.len && outer->key.len > 0 &&
                memcmp(inner->key.data, outer->key.data, outer->key.len) == 0;
+    if (outer->key.len == 0) /* memcmp may not be given NULL, not even for nothing */
+        return true;
     return inner->key.len >= outer->key.len &&
            memcmp(inner->key.data, outer->key.data, outer->key.len) == 0;
 }
@@ -549,11 +579,12 @@ int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
         code = hf_timer_start(&etcd->timers, &mirror->retry, now);
     if (code == HF_OK)
         code = hf_timer_start(&etcd->timers, &mirror->inspect, now + mirror->cfg.history_every);
+    if (code == HF_OK)
+        code = arm_resync(mirror);
     if (code != HF_OK) {
         hf_mirror_close(mirror);
         return hf_error_set(err, code, "%s", hf_err_text(code));
     }
-    arm_resync(mirror);
     *ret_mirror = mirror;
     return HF_OK;
 }
