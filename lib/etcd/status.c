@@ -52,6 +52,15 @@ static struct hf_status bad_argument(const char *message)
     return (struct hf_status){ .err = HF_EINVAL };
 }
 
+static struct hf_status out_of_range(const char *message)
+{
+    if (says(message, "compacted"))
+        return (struct hf_status){ .err = HF_ECOMPACT };
+    if (says(message, "future revision"))
+        return (struct hf_status){ .err = HF_EHISTORY };
+    return (struct hf_status){ .err = HF_EINVAL }; /* the TTL of a lease, for one */
+}
+
 struct hf_status hf_status_of(int code, const char *message)
 {
     switch (code) {
@@ -66,9 +75,7 @@ struct hf_status hf_status_of(int code, const char *message)
     case GRPC_STATUS_FAILED_PRECONDITION:
         return (struct hf_status){ .err = says(message, "already exists") ? HF_EEXIST
                                                                           : HF_EINVAL };
-    case GRPC_STATUS_OUT_OF_RANGE:
-        return (struct hf_status){ .err =
-                                       says(message, "compacted") ? HF_ECOMPACT : HF_EHISTORY };
+    case GRPC_STATUS_OUT_OF_RANGE: return out_of_range(message);
     case GRPC_STATUS_DATA_LOSS: return (struct hf_status){ .err = HF_ECORRUPT };
     case GRPC_STATUS_UNIMPLEMENTED: return (struct hf_status){ .err = HF_EINVAL };
     case GRPC_STATUS_DEADLINE_EXCEEDED:

@@ -17,7 +17,7 @@ void hf_txn_free(struct hf_txn *txn);
 
 enum hf_txn_op { HF_TXN_EQUAL, HF_TXN_GREATER, HF_TXN_LESS, HF_TXN_NOT_EQUAL };
 
-/* Compares. An absent key has create_rev, mod_rev and version 0; its lease and value compare
+/* Compares. An absent key has create_rev, mod_rev, version and lease 0; its value compares
  * false with anything. */
 void hf_txn_if_create(struct hf_txn *txn, struct hf_bytes key, enum hf_txn_op op, hf_rev rev);
 void hf_txn_if_mod(struct hf_txn *txn, struct hf_bytes key, enum hf_txn_op op, hf_rev rev);

@@ -94,6 +94,7 @@ static const struct {
       HF_ECOMPACT, 0 },
     { GRPC_STATUS_OUT_OF_RANGE, "etcdserver: mvcc: required revision is a future revision",
       HF_EHISTORY, 0 },
+    { GRPC_STATUS_OUT_OF_RANGE, "etcdserver: too large lease TTL", HF_EINVAL, 0 },
 
     /* 15: stop acting. */
     { GRPC_STATUS_DATA_LOSS, "etcdserver: corrupt cluster", HF_ECORRUPT, 0 },
