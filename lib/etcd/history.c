@@ -119,20 +119,23 @@ void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, struct hf
                                     .again = { .fn = ask_again } };
 }
 
-void hf_history_done(struct hf_history *history)
-{
-    if (history->call != NULL)
-        hf_call_cancel(history->call);
-    hf_timer_stop(&history->etcd->timers, &history->again);
-    hf_buf_done(&history->key);
-}
-
-void hf_history_forget(struct hf_history *history)
+void hf_history_cancel(struct hf_history *history)
 {
     if (history->call != NULL)
         hf_call_cancel(history->call);
     history->call = NULL;
     hf_timer_stop(&history->etcd->timers, &history->again);
+}
+
+void hf_history_done(struct hf_history *history)
+{
+    hf_history_cancel(history);
+    hf_buf_done(&history->key);
+}
+
+void hf_history_forget(struct hf_history *history)
+{
+    hf_history_cancel(history);
     hf_buf_clear(&history->key);
     history->cluster_id = 0;
     history->revision = 0;

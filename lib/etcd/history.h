@@ -57,6 +57,9 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv);
 /* Asks; `fn` comes once, later. A no-op while an earlier question is open. */
 void hf_history_check(struct hf_history *history);
 
+/* Forgets the question that is open, if one is: whoever was asked is not trusted to answer. */
+void hf_history_cancel(struct hf_history *history);
+
 static inline bool hf_history_is_checking(const struct hf_history *history)
 {
     return history->call != NULL || hf_timer_is_armed(&history->again);

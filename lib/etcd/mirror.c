@@ -235,17 +235,32 @@ static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, 
     leave(mirror);
 }
 
-/* What was compacted away, or is too large to be put together, only a list can tell. A list
- * under way opens the next watch when it is done. */
+/* A watch that worked has failed, and with it the endpoint: what else was asked there would
+ * wait for an answer of its own. */
+static void leave_endpoint(struct hf_mirror *mirror)
+{
+    hf_history_cancel(&mirror->history);
+    if (mirror->listing) {
+        drop_list(mirror);
+        mirror->list_wanted = true;
+    }
+}
+
+/* What was compacted away, or is too large to be put together, only a list can tell; one that
+ * is under way will, and opens the next watch when it is done. */
 static void on_watch_end(int err, const char *message, void *arg)
 {
     struct hf_mirror *mirror = arg;
+    bool list_tells = err == HF_ECOMPACT || err == HF_ELIMIT;
+    bool was_live = mirror->live;
 
     forget_watch(mirror);
     mirror->depth++;
-    if (err == HF_ECOMPACT || err == HF_ELIMIT)
+    if (list_tells)
         mirror->synced = false;
-    if (err == HF_ECOMPACT && !mirror->listing)
+    else if (was_live)
+        leave_endpoint(mirror);
+    if (!mirror->listing && err == HF_ECOMPACT)
         begin_list(mirror);
     else if (!mirror->listing)
         retry_later(mirror, err, message);
@@ -407,15 +422,16 @@ static void begin_list(struct hf_mirror *mirror)
 
 /* History. */
 
-/* The history is known to be ours: fill the copy, or resume where the watch stopped. */
+/* The history is known to be ours: resume where the watch stopped, and fill the copy. A list
+ * may take long, so what is synced is watched meanwhile. */
 static void go_on(struct hf_mirror *mirror)
 {
-    hf_ms outage = hf_etcd_now(mirror->etcd) - mirror->lost_at;
-
-    if (!mirror->synced || mirror->list_wanted || outage > LONG_OUTAGE_MS)
-        begin_list(mirror);
-    else
+    if (mirror->watch == NULL && hf_etcd_now(mirror->etcd) - mirror->lost_at > LONG_OUTAGE_MS)
+        mirror->list_wanted = true;
+    if (mirror->watch == NULL && mirror->synced)
         open_watch(mirror, true);
+    if (!mirror->closed && (mirror->list_wanted || !mirror->synced))
+        begin_list(mirror);
 }
 
 static bool is_idle(const struct hf_mirror *mirror)

@@ -58,7 +58,7 @@ static void fall_behind(void)
                                                   .value_bytes = 100,
                                                   .in_flight = 16,
                                                   .limit = BEHIND });
-    hft_writer_until(&writer, BEHIND, 60000);
+    hft_writer_until(&writer, BEHIND, 200000);
     hft_writer_stop(&writer);
 }
 
@@ -159,7 +159,7 @@ int main(void)
     TCase *t = tcase_create("w2, w3");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 120);
+    tcase_set_timeout(t, 240);
     tcase_add_test(t, w2_cut_several_times_5000_revisions_behind_loses_and_doubles_nothing);
     tcase_add_test(t, w2_cut_at_random_while_it_is_written_loses_and_doubles_nothing);
     tcase_add_test(t,

@@ -58,7 +58,7 @@ START_TEST(w4_compacted_while_cut_and_5000_revisions_behind_the_copy_equals_the_
                                                   .delete_percent = 50,
                                                   .in_flight = 16,
                                                   .limit = BEHIND });
-    hft_writer_until(&writer, BEHIND, 60000);
+    hft_writer_until(&writer, BEHIND, 200000);
     hft_writer_stop(&writer);
     compact_all();
     ck_assert_uint_eq(follower.deletes, 0);
@@ -171,7 +171,7 @@ int main(void)
     TCase *t = tcase_create("w4");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 120);
+    tcase_set_timeout(t, 240);
     tcase_add_test(t,
                    w4_compacted_while_cut_and_5000_revisions_behind_the_copy_equals_the_truth);
     tcase_add_test(t, w4_compacted_while_connected_nothing_happens);
