@@ -5,7 +5,8 @@
  * `synced` when the copy is complete, `reset` when etcd's history went back and nothing seen
  * before holds. What a lost connection, a compaction or a lost event hid is found by listing
  * again and told as ordinary puts and deletes (`synthesised`). No event comes twice, none comes
- * after a newer one of its key. Events of one revision in one range come together.
+ * after a newer one of its key. Events of one revision in one range come together, unless a
+ * list found them.
  *
  * A mirror is level-triggered truth, but never proof: it may lag. What is decided on it is
  * guarded by a txn's compares. */
@@ -76,7 +77,7 @@ struct hf_mirror_stats {
     uint64_t stale;  /* dropped because they were old or double */
     uint64_t opens;  /* watch streams opened */
     uint64_t lists;  /* complete lists, the first included */
-    uint64_t missed; /* events that only a list brought to light after the first sync */
+    uint64_t missed; /* changes that a list told after the first sync: lost, or just late */
     uint64_t resets;
 };
 
