@@ -1,0 +1,487 @@
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "core/fleet_private.h"
+
+/* Makes the cell that shall replace another; the record stays the change's until it does. */
+static int make_cell(const struct hf_change *change, bool keep_text, struct hf_cell *ret_cell)
+{
+    struct hf_cell cell = { .seen = change->seen, .record = change->record };
+
+    cell.seen.text = (struct hf_bytes){ 0 };
+    if (!hf_cell_exists(&cell))
+        cell = (struct hf_cell){ 0 };
+    if (hf_cell_exists(&cell) && keep_text) {
+        cell.seen.text.data = hf_memdup(change->seen.text.data, change->seen.text.len);
+        cell.seen.text.len = change->seen.text.len;
+        if (cell.seen.text.data == NULL)
+            return HF_ENOMEM;
+    }
+    *ret_cell = cell;
+    return HF_OK;
+}
+
+/* Reads ahead what free() will look at: it stands in front of the memory. */
+static void fetch_header(const void *memory)
+{
+    if (memory != NULL)
+        __builtin_prefetch((const char *)memory - _Alignof(max_align_t), 1);
+}
+
+/* What nobody has read for a while is in no cache, and freeing it at once would wait for the
+ * memory: that took more than half of the time of a change. So it is asked for now, and freed
+ * when it has come. */
+static void retire(struct hf_fleet *fleet, const struct hf_cell *cell)
+{
+    fetch_header(cell->record);
+    fetch_header(cell->seen.text.data);
+    hf_cell_clear(&fleet->retired[fleet->oldest]);
+    fleet->retired[fleet->oldest] = *cell;
+    fleet->oldest = (fleet->oldest + 1) % HF_FLEET_RETIRED;
+}
+
+static void replace_cell(struct hf_fleet *fleet, struct hf_cell *cell, struct hf_cell *next)
+{
+    if (hf_cell_exists(cell))
+        retire(fleet, cell);
+    *cell = *next;
+    *next = (struct hf_cell){ 0 };
+}
+
+static void touch(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
+{
+    if (object != NULL)
+        fleet->cfg.on_touched(kind, object, fleet->cfg.arg);
+}
+
+/* Links. Each list is singly linked, and a member knows the pointer that points at it. */
+
+#define LINK(list, member, next, at)                                                           \
+    do {                                                                                       \
+        (member)->next = (list);                                                               \
+        (member)->at = &(list);                                                                \
+        if ((member)->next != NULL)                                                            \
+            (member)->next->at = &(member)->next;                                              \
+        (list) = (member);                                                                     \
+    } while (0)
+
+#define UNLINK(member, next, at)                                                               \
+    do {                                                                                       \
+        *(member)->at = (member)->next;                                                        \
+        if ((member)->next != NULL)                                                            \
+            (member)->next->at = (member)->at;                                                 \
+        (member)->next = NULL;                                                                 \
+        (member)->at = NULL;                                                                   \
+    } while (0)
+
+static void set_agent_role(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_role *role)
+{
+    struct hf_role *old = agent->role;
+    size_t lives = hf_cell_exists(&agent->live) ? 1 : 0;
+
+    if (old == role)
+        return;
+    if (old != NULL) {
+        UNLINK(agent, next_in_role, at_in_role);
+        old->agent_count--;
+        old->live_count -= lives;
+        old->users--;
+    }
+    agent->role = role;
+    if (role != NULL) {
+        LINK(role->agents, agent, next_in_role, at_in_role);
+        role->agent_count++;
+        role->live_count += lives;
+        role->users++;
+    }
+    touch(fleet, HF_FLEET_ROLE, old);
+    touch(fleet, HF_FLEET_ROLE, role);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_ROLE, old);
+}
+
+static void set_agent_host(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_host *host)
+{
+    struct hf_host *old = agent->host;
+
+    if (old == host)
+        return;
+    agent->host = host;
+    if (old != NULL)
+        old->agents--;
+    if (host != NULL)
+        host->agents++;
+    touch(fleet, HF_FLEET_HOST, old);
+    touch(fleet, HF_FLEET_HOST, host);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_HOST, old);
+}
+
+static void set_task_owner(struct hf_fleet *fleet, struct hf_task *task, struct hf_agent *owner)
+{
+    struct hf_agent *old = task->owner;
+
+    if (old == owner)
+        return;
+    if (old != NULL) {
+        UNLINK(task, next_owned, at_owned);
+        old->task_count--;
+    }
+    task->owner = owner;
+    if (owner != NULL) {
+        LINK(owner->tasks, task, next_owned, at_owned);
+        owner->task_count++;
+    }
+    touch(fleet, HF_FLEET_AGENT, old);
+    touch(fleet, HF_FLEET_AGENT, owner);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_AGENT, old);
+}
+
+static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct hf_role *role,
+                          bool pending)
+{
+    struct hf_role *old = task->role;
+
+    if (task->at_pending != NULL) {
+        UNLINK(task, next_pending, at_pending);
+        old->pending_count--;
+    }
+    if (old != NULL)
+        old->users--;
+    task->role = role;
+    if (role != NULL)
+        role->users++;
+    if (role != NULL && pending) {
+        LINK(role->pending, task, next_pending, at_pending);
+        role->pending_count++;
+    }
+    touch(fleet, HF_FLEET_ROLE, role);
+    if (old != role) {
+        touch(fleet, HF_FLEET_ROLE, old);
+        hf_fleet_drop_if_empty(fleet, HF_FLEET_ROLE, old);
+    }
+}
+
+static void touch_tasks(struct hf_fleet *fleet, const struct hf_agent *agent)
+{
+    for (struct hf_task *task = agent->tasks; task != NULL; task = task->next_owned)
+        touch(fleet, HF_FLEET_TASK, task);
+}
+
+/* Changes, one kind of key after the other. What may fail is done before anything is changed.
+ */
+
+/* The object of a key: made if need be for a put, only looked up for a deletion. */
+static void *object_of(struct hf_fleet *fleet, enum hf_fleet_kind kind, const char *name,
+                       const struct hf_cell *next)
+{
+    return hf_cell_exists(next) ? hf_fleet_need(fleet, kind, name)
+                                : hf_fleet_find(fleet, kind, name);
+}
+
+static int apply_spec(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_cell *next)
+{
+    const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)next->record;
+    struct hf_role *role = NULL;
+
+    if (spec != NULL && spec->role[0] != '\0') {
+        role = hf_fleet_need(fleet, HF_FLEET_ROLE, spec->role);
+        if (role == NULL)
+            return HF_ENOMEM;
+    }
+    replace_cell(fleet, &agent->spec, next);
+    set_agent_role(fleet, agent, role);
+    return HF_OK;
+}
+
+static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_cell *next,
+                      hf_ms at)
+{
+    const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)next->record;
+    size_t was = hf_cell_exists(&agent->live) ? 1 : 0, is = live != NULL ? 1 : 0;
+    int64_t old_life = agent->live.seen.create_rev;
+    struct hf_host *host = NULL;
+
+    if (live != NULL && live->host[0] != '\0') {
+        host = hf_fleet_need(fleet, HF_FLEET_HOST, live->host);
+        if (host == NULL)
+            return HF_ENOMEM;
+    }
+    if (live == NULL) {
+        agent->live_gone_at = at;
+        agent->live_gone_rev = old_life;
+    }
+    replace_cell(fleet, &agent->live, next);
+    fleet->live_agents += is - was;
+    if (agent->role != NULL && was != is) {
+        agent->role->live_count += is - was;
+        touch(fleet, HF_FLEET_ROLE, agent->role);
+    }
+    set_agent_host(fleet, agent, host);
+    /* A list may show the next life without the end of the one before. */
+    if (agent->live.seen.create_rev != old_life)
+        touch_tasks(fleet, agent);
+    return HF_OK;
+}
+
+static struct hf_cell *agent_cell(struct hf_agent *agent, enum hf_key_kind kind)
+{
+    switch (kind) {
+    case HF_KEY_AGENT_SPEC: return &agent->spec;
+    case HF_KEY_AGENT_LIVE: return &agent->live;
+    case HF_KEY_AGENT_REPORT: return &agent->report;
+    case HF_KEY_AGENT_EXIT: return &agent->exit;
+    case HF_KEY_WANTED: return &agent->wanted;
+    default: return &agent->health;
+    }
+}
+
+static int apply_agent(struct hf_fleet *fleet, const struct hf_change *change,
+                       struct hf_cell *next)
+{
+    struct hf_agent *agent = object_of(fleet, HF_FLEET_AGENT, change->key.name, next);
+    struct hf_cell *cell = agent != NULL ? agent_cell(agent, change->key.kind) : NULL;
+    int err = HF_OK;
+
+    if (agent == NULL && hf_cell_exists(next))
+        return HF_ENOMEM;
+    if (agent == NULL || (!hf_cell_exists(next) && !hf_cell_exists(cell)))
+        return HF_OK;
+    if (cell == &agent->spec)
+        err = apply_spec(fleet, agent, next);
+    else if (cell == &agent->live)
+        err = apply_live(fleet, agent, next, change->at);
+    else
+        replace_cell(fleet, cell, next);
+    if (err != HF_OK) {
+        hf_fleet_undo(fleet, HF_FLEET_AGENT, agent);
+        return err;
+    }
+    if (cell == &agent->exit)
+        touch_tasks(fleet, agent);
+    touch(fleet, HF_FLEET_AGENT, agent);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_AGENT, agent);
+    return HF_OK;
+}
+
+static void apply_host_live(struct hf_fleet *fleet, struct hf_host *host, struct hf_cell *next,
+                            hf_ms at)
+{
+    size_t was = hf_cell_exists(&host->live) ? 1 : 0, is = hf_cell_exists(next) ? 1 : 0;
+
+    if (is == 0) {
+        host->live_gone_at = at;
+        host->live_gone_rev = host->live.seen.create_rev;
+    }
+    replace_cell(fleet, &host->live, next);
+    fleet->live_hosts += is - was;
+    for (struct hf_command *start = host->starts; start != NULL && was != is;
+         start = start->next_here)
+        touch(fleet, HF_FLEET_AGENT, start->agent);
+}
+
+static int apply_host(struct hf_fleet *fleet, const struct hf_change *change,
+                      struct hf_cell *next)
+{
+    struct hf_host *host = object_of(fleet, HF_FLEET_HOST, change->key.name, next);
+    bool is_live = change->key.kind == HF_KEY_HOST_LIVE;
+
+    if (host == NULL && hf_cell_exists(next))
+        return HF_ENOMEM;
+    if (host == NULL ||
+        (!hf_cell_exists(next) && !hf_cell_exists(is_live ? &host->live : &host->record)))
+        return HF_OK;
+    if (is_live)
+        apply_host_live(fleet, host, next, change->at);
+    else
+        replace_cell(fleet, &host->record, next);
+    touch(fleet, HF_FLEET_HOST, host);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_HOST, host);
+    return HF_OK;
+}
+
+/* Who works on the task, or NULL. A final task still says who did: that makes it nobody's. */
+static const char *owner_of(const Holdfast__V1__Task *record)
+{
+    if (record == NULL || record->owner == NULL || record->owner->agent[0] == '\0')
+        return NULL;
+    if (record->state != HOLDFAST__V1__TASK__STATE__acknowledged &&
+        record->state != HOLDFAST__V1__TASK__STATE__in_progress)
+        return NULL;
+    return record->owner->agent;
+}
+
+static int apply_task_record(struct hf_fleet *fleet, struct hf_task *task, struct hf_cell *next)
+{
+    const Holdfast__V1__Task *record = (const Holdfast__V1__Task *)next->record;
+    const char *owner_name = owner_of(record);
+    struct hf_agent *owner = NULL;
+    struct hf_role *role = NULL;
+    bool pending = record != NULL && record->state == HOLDFAST__V1__TASK__STATE__pending;
+
+    if (record != NULL && record->role[0] != '\0') {
+        role = hf_fleet_need(fleet, HF_FLEET_ROLE, record->role);
+        if (role == NULL)
+            return HF_ENOMEM;
+    }
+    if (owner_name != NULL) {
+        owner = hf_fleet_need(fleet, HF_FLEET_AGENT, owner_name);
+        if (owner == NULL) {
+            hf_fleet_undo(fleet, HF_FLEET_ROLE, role);
+            return HF_ENOMEM;
+        }
+    }
+    replace_cell(fleet, &task->task, next);
+    set_task_owner(fleet, task, owner);
+    set_task_role(fleet, task, role, pending);
+    return HF_OK;
+}
+
+static int apply_task(struct hf_fleet *fleet, const struct hf_change *change,
+                      struct hf_cell *next)
+{
+    struct hf_task *task = object_of(fleet, HF_FLEET_TASK, change->key.name, next);
+    bool is_task = change->key.kind == HF_KEY_TASK;
+    int err = HF_OK;
+
+    if (task == NULL && hf_cell_exists(next))
+        return HF_ENOMEM;
+    if (task == NULL ||
+        (!hf_cell_exists(next) && !hf_cell_exists(is_task ? &task->task : &task->recovery)))
+        return HF_OK;
+    if (is_task)
+        err = apply_task_record(fleet, task, next);
+    else
+        replace_cell(fleet, &task->recovery, next);
+    if (err != HF_OK) {
+        hf_fleet_undo(fleet, HF_FLEET_TASK, task);
+        return err;
+    }
+    touch(fleet, HF_FLEET_TASK, task);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_TASK, task);
+    return HF_OK;
+}
+
+static struct hf_command *find_command(const struct hf_fleet *fleet, const struct hf_key *key)
+{
+    const struct hf_agent *agent = hf_fleet_find(fleet, HF_FLEET_AGENT, key->sub);
+    struct hf_command *command = agent != NULL ? agent->commands : NULL;
+
+    while (command != NULL && strcmp(command->host->name, key->name) != 0)
+        command = command->next;
+    return command;
+}
+
+static struct hf_command *make_command(struct hf_fleet *fleet, const struct hf_key *key)
+{
+    struct hf_command *command = hf_calloc(1, sizeof *command);
+    struct hf_agent *agent =
+        command != NULL ? hf_fleet_need(fleet, HF_FLEET_AGENT, key->sub) : NULL;
+    struct hf_host *host =
+        agent != NULL ? hf_fleet_need(fleet, HF_FLEET_HOST, key->name) : NULL;
+
+    if (host == NULL) {
+        hf_fleet_undo(fleet, HF_FLEET_AGENT, agent);
+        free(command);
+        return NULL;
+    }
+    command->agent = agent;
+    command->host = host;
+    LINK(agent->commands, command, next, at);
+    LINK(host->starts, command, next_here, at_here);
+    host->commands++;
+    fleet->commands++;
+    return command;
+}
+
+static void free_command(struct hf_fleet *fleet, struct hf_command *command)
+{
+    UNLINK(command, next, at);
+    UNLINK(command, next_here, at_here);
+    command->host->commands--;
+    fleet->commands--;
+    hf_cell_clear(&command->command);
+    free(command);
+}
+
+static int apply_command(struct hf_fleet *fleet, const struct hf_change *change,
+                         struct hf_cell *next)
+{
+    struct hf_command *command = find_command(fleet, &change->key);
+    struct hf_agent *agent;
+    struct hf_host *host;
+
+    if (command == NULL && !hf_cell_exists(next))
+        return HF_OK;
+    if (command == NULL)
+        command = make_command(fleet, &change->key);
+    if (command == NULL)
+        return HF_ENOMEM;
+    agent = command->agent;
+    host = command->host;
+    if (hf_cell_exists(next))
+        replace_cell(fleet, &command->command, next);
+    else
+        free_command(fleet, command);
+    touch(fleet, HF_FLEET_AGENT, agent);
+    touch(fleet, HF_FLEET_HOST, host);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_AGENT, agent);
+    hf_fleet_drop_if_empty(fleet, HF_FLEET_HOST, host);
+    return HF_OK;
+}
+
+/* Records that we write again ourselves keep their text, for what we do not understand in it.
+ */
+static bool is_rewritten(enum hf_key_kind kind)
+{
+    return kind == HF_KEY_TASK || kind == HF_KEY_RECOVERY || kind == HF_KEY_HEALTH ||
+           kind == HF_KEY_META || kind == HF_KEY_CLOCK;
+}
+
+static int apply(struct hf_fleet *fleet, const struct hf_change *change, struct hf_cell *next)
+{
+    switch (change->key.kind) {
+    case HF_KEY_META: replace_cell(fleet, &fleet->meta, next); return HF_OK;
+    case HF_KEY_CLOCK: replace_cell(fleet, &fleet->clock, next); return HF_OK;
+    case HF_KEY_LEADER: replace_cell(fleet, &fleet->leader, next); return HF_OK;
+    case HF_KEY_HOST_RECORD:
+    case HF_KEY_HOST_LIVE: return apply_host(fleet, change, next);
+    case HF_KEY_AGENT_SPEC:
+    case HF_KEY_AGENT_LIVE:
+    case HF_KEY_AGENT_REPORT:
+    case HF_KEY_AGENT_EXIT:
+    case HF_KEY_WANTED:
+    case HF_KEY_HEALTH: return apply_agent(fleet, change, next);
+    case HF_KEY_TASK:
+    case HF_KEY_RECOVERY: return apply_task(fleet, change, next);
+    case HF_KEY_COMMAND: return apply_command(fleet, change, next);
+    case HF_KEY_PENDING:
+    case HF_KEY_CHECKPOINT:
+    case HF_KEY_EVENT:
+    case HF_KEY_TASK_PAYLOAD:
+    case HF_KEY_TASK_RESULT:
+    case HF_KEY_CHECKPOINT_BODY:
+    case HF_KEY_KINDS: break;
+    }
+    hf_cell_clear(next);
+    return HF_OK;
+}
+
+int hf_fleet_apply(struct hf_fleet *fleet, const struct hf_change *change)
+{
+    struct hf_cell next = { 0 };
+    int err;
+
+    assert(change->record == NULL ||
+           change->record->descriptor == hf_key_get_record(change->key.kind));
+
+    err = make_cell(change, is_rewritten(change->key.kind), &next);
+    if (err == HF_OK)
+        err = apply(fleet, change, &next);
+    if (err != HF_OK) { /* the record is the caller's again */
+        next.record = NULL;
+        hf_cell_clear(&next);
+    }
+    return err;
+}

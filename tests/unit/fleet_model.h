@@ -1,0 +1,301 @@
+/* fleet_model.h - what a fleet should be: the last record of each key, and all that follows
+ * from them, worked out anew whenever it is asked for. */
+#ifndef HF_TESTS_UNIT_FLEET_MODEL_H
+#define HF_TESTS_UNIT_FLEET_MODEL_H
+
+#include "unit/fleet_fixture.h"
+#include "unit/suite.h"
+
+enum { AGENTS = 5, HOSTS = 3, TASKS = 5, ROLES = 3, NONE = -1 };
+enum { SPEC, LIVE, REPORT, EXIT, WANTED, HEALTH, AGENT_CELLS };
+enum { HOST_LIVE, HOST_RECORD, HOST_CELLS };
+enum { TASK_RECORD, RECOVERY, TASK_CELLS };
+
+/* One key, and what of its record the fleet must understand. */
+struct known {
+    struct hf_seen seen;
+    ProtobufCMessage *record; /* NULL: it does not exist */
+    int role, host, owner;
+    Holdfast__V1__Task__State state;
+};
+
+struct gone {
+    hf_ms at;
+    int64_t rev;
+};
+
+struct model {
+    struct known agents[AGENTS][AGENT_CELLS];
+    struct known hosts[HOSTS][HOST_CELLS];
+    struct known tasks[TASKS][TASK_CELLS];
+    struct known commands[HOSTS][AGENTS];
+    struct gone agents_gone[AGENTS], hosts_gone[HOSTS];
+};
+
+static inline const char *name_of(char letter, int i)
+{
+    static char names[8][16];
+    static size_t next;
+    char *name = names[next++ % COUNT(names)];
+
+    (void)snprintf(name, sizeof names[0], "%c%d", letter, i);
+    return i == NONE ? "" : name;
+}
+
+/* What follows from the keys. */
+
+static inline int agent_role(const struct model *m, int a)
+{
+    return m->agents[a][SPEC].record != NULL ? m->agents[a][SPEC].role : NONE;
+}
+
+static inline int agent_host(const struct model *m, int a)
+{
+    return m->agents[a][LIVE].record != NULL ? m->agents[a][LIVE].host : NONE;
+}
+
+static inline int task_role(const struct model *m, int t)
+{
+    return m->tasks[t][TASK_RECORD].record != NULL ? m->tasks[t][TASK_RECORD].role : NONE;
+}
+
+static inline int task_owner(const struct model *m, int t)
+{
+    const struct known *task = &m->tasks[t][TASK_RECORD];
+
+    return task->record != NULL && (task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+                                    task->state == HOLDFAST__V1__TASK__STATE__in_progress)
+               ? task->owner
+               : NONE;
+}
+
+static inline bool task_pends(const struct model *m, int t)
+{
+    return task_role(m, t) != NONE &&
+           m->tasks[t][TASK_RECORD].state == HOLDFAST__V1__TASK__STATE__pending;
+}
+
+static inline size_t count_tasks(const struct model *m, int owner)
+{
+    size_t count = 0;
+
+    for (int t = 0; t < TASKS; t++)
+        count += task_owner(m, t) == owner;
+    return count;
+}
+
+/* NONE: any. */
+static inline size_t count_commands(const struct model *m, int host, int agent)
+{
+    size_t count = 0;
+
+    for (int h = 0; h < HOSTS; h++) {
+        for (int a = 0; a < AGENTS; a++)
+            count += (host == NONE || host == h) && (agent == NONE || agent == a) &&
+                     m->commands[h][a].record != NULL;
+    }
+    return count;
+}
+
+static inline size_t count_lives(const struct model *m, int host)
+{
+    size_t count = 0;
+
+    for (int a = 0; a < AGENTS; a++)
+        count += agent_host(m, a) == host;
+    return count;
+}
+
+static inline bool has_record(const struct known *cells, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (cells[i].record != NULL)
+            return true;
+    }
+    return false;
+}
+
+static inline bool is_known(const struct model *m, enum hf_fleet_kind kind, int i)
+{
+    switch (kind) {
+    case HF_FLEET_AGENT:
+        return has_record(m->agents[i], AGENT_CELLS) || count_tasks(m, i) > 0 ||
+               count_commands(m, NONE, i) > 0;
+    case HF_FLEET_HOST:
+        return has_record(m->hosts[i], HOST_CELLS) || count_lives(m, i) > 0 ||
+               count_commands(m, i, NONE) > 0;
+    case HF_FLEET_TASK: return has_record(m->tasks[i], TASK_CELLS);
+    case HF_FLEET_ROLE: break;
+    }
+    for (int a = 0; a < AGENTS; a++) {
+        if (agent_role(m, a) == i)
+            return true;
+    }
+    for (int t = 0; t < TASKS; t++) {
+        if (task_role(m, t) == i)
+            return true;
+    }
+    return false;
+}
+
+/* The fleet against the model: NULL, or what is wrong. */
+
+#define MUST(what)                                                                             \
+    do {                                                                                       \
+        if (!(what))                                                                           \
+            return #what;                                                                      \
+    } while (0)
+
+static inline bool same_cell(const struct hf_cell *cell, const struct known *known)
+{
+    if (known->record == NULL)
+        return cell->record == NULL && cell->seen.mod_rev == 0 && cell->seen.text.data == NULL;
+    return cell->record == known->record && cell->seen.mod_rev == known->seen.mod_rev &&
+           cell->seen.create_rev == known->seen.create_rev &&
+           cell->seen.lease == known->seen.lease;
+}
+
+static inline bool same_gone(const struct gone *gone, hf_ms at, int64_t gone_rev)
+{
+    return gone->at == at && gone->rev == gone_rev;
+}
+
+static inline const char *check_agent(const struct model *m, int i)
+{
+    const struct hf_agent *a = hf_fleet_get_agent(fleet, name_of('a', i));
+    size_t count = 0;
+
+    MUST((a != NULL) == is_known(m, HF_FLEET_AGENT, i));
+    if (a == NULL)
+        return NULL;
+    MUST(same_cell(&a->spec, &m->agents[i][SPEC]) && same_cell(&a->live, &m->agents[i][LIVE]));
+    MUST(same_cell(&a->report, &m->agents[i][REPORT]));
+    MUST(same_cell(&a->exit, &m->agents[i][EXIT]));
+    MUST(same_cell(&a->wanted, &m->agents[i][WANTED]));
+    MUST(same_cell(&a->health, &m->agents[i][HEALTH]));
+    MUST(same_gone(&m->agents_gone[i], a->live_gone_at, a->live_gone_rev));
+    MUST(a->role == hf_fleet_get_role(fleet, name_of('r', agent_role(m, i))));
+    MUST(a->host == hf_fleet_get_host(fleet, name_of('h', agent_host(m, i))));
+    MUST((a->at_in_role != NULL) == (a->role != NULL));
+    for (const struct hf_task *t = a->tasks; t != NULL; t = t->next_owned) {
+        MUST(t->owner == a && *t->at_owned == t);
+        count++;
+    }
+    MUST(count == a->task_count && count == count_tasks(m, i));
+    count = 0;
+    for (const struct hf_command *c = a->commands; c != NULL; c = c->next) {
+        MUST(c->agent == a && *c->at == c && *c->at_here == c);
+        count++;
+    }
+    MUST(count == count_commands(m, NONE, i));
+    return NULL;
+}
+
+static inline const char *check_host(const struct model *m, int i)
+{
+    const struct hf_host *h = hf_fleet_get_host(fleet, name_of('h', i));
+    size_t count = 0;
+
+    MUST((h != NULL) == is_known(m, HF_FLEET_HOST, i));
+    if (h == NULL)
+        return NULL;
+    MUST(same_cell(&h->live, &m->hosts[i][HOST_LIVE]));
+    MUST(same_cell(&h->record, &m->hosts[i][HOST_RECORD]));
+    MUST(same_gone(&m->hosts_gone[i], h->live_gone_at, h->live_gone_rev));
+    MUST(h->agents == count_lives(m, i));
+    for (const struct hf_command *c = h->starts; c != NULL; c = c->next_here) {
+        MUST(c->host == h && c->agent->name[0] == 'a');
+        MUST(same_cell(&c->command, &m->commands[i][c->agent->name[1] - '0']));
+        count++;
+    }
+    MUST(count == h->commands && count == count_commands(m, i, NONE));
+    return NULL;
+}
+
+static inline const char *check_task(const struct model *m, int i)
+{
+    const struct hf_task *t = hf_fleet_get_task(fleet, name_of('t', i));
+
+    MUST((t != NULL) == is_known(m, HF_FLEET_TASK, i));
+    if (t == NULL)
+        return NULL;
+    MUST(same_cell(&t->task, &m->tasks[i][TASK_RECORD]));
+    MUST(same_cell(&t->recovery, &m->tasks[i][RECOVERY]));
+    MUST(t->owner == hf_fleet_get_agent(fleet, name_of('a', task_owner(m, i))));
+    MUST(t->role == hf_fleet_get_role(fleet, name_of('r', task_role(m, i))));
+    MUST((t->at_owned != NULL) == (t->owner != NULL));
+    MUST((t->at_pending != NULL) == task_pends(m, i));
+    return NULL;
+}
+
+static inline const char *check_role(const struct model *m, int i)
+{
+    const struct hf_role *r = hf_fleet_get_role(fleet, name_of('r', i));
+    size_t agents = 0, lives = 0, pending = 0, tasks = 0, listed = 0;
+
+    MUST((r != NULL) == is_known(m, HF_FLEET_ROLE, i));
+    if (r == NULL)
+        return NULL;
+    for (int a = 0; a < AGENTS; a++) {
+        agents += agent_role(m, a) == i;
+        lives += agent_role(m, a) == i && m->agents[a][LIVE].record != NULL;
+    }
+    for (int t = 0; t < TASKS; t++) {
+        tasks += task_role(m, t) == i;
+        pending += task_role(m, t) == i && task_pends(m, t);
+    }
+    MUST(r->agent_count == agents && r->live_count == lives && r->pending_count == pending);
+    MUST(r->users == agents + tasks);
+    for (const struct hf_agent *a = r->agents; a != NULL; a = a->next_in_role, listed++)
+        MUST(a->role == r && *a->at_in_role == a);
+    MUST(listed == agents);
+    listed = 0;
+    for (const struct hf_task *t = r->pending; t != NULL; t = t->next_pending, listed++)
+        MUST(t->role == r && *t->at_pending == t);
+    MUST(listed == pending);
+    return NULL;
+}
+
+static const struct {
+    char letter;
+    int count;
+    const char *(*check)(const struct model *m, int i);
+} OBJECTS[] = {
+    [HF_FLEET_AGENT] = { 'a', AGENTS, check_agent },
+    [HF_FLEET_HOST] = { 'h', HOSTS, check_host },
+    [HF_FLEET_TASK] = { 't', TASKS, check_task },
+    [HF_FLEET_ROLE] = { 'r', ROLES, check_role },
+};
+
+static inline const char *check_counts(const struct model *m)
+{
+    struct hf_fleet_counts is = hf_fleet_get_counts(fleet), want = { 0 };
+    size_t known[COUNT(OBJECTS)] = { 0 };
+
+    for (enum hf_fleet_kind kind = 0; kind < COUNT(OBJECTS); kind++) {
+        for (int i = 0; i < OBJECTS[kind].count; i++)
+            known[kind] += is_known(m, kind, i);
+    }
+    for (int a = 0; a < AGENTS; a++)
+        want.live_agents += m->agents[a][LIVE].record != NULL;
+    for (int h = 0; h < HOSTS; h++)
+        want.live_hosts += m->hosts[h][HOST_LIVE].record != NULL;
+    MUST(is.agents == known[HF_FLEET_AGENT] && is.hosts == known[HF_FLEET_HOST]);
+    MUST(is.tasks == known[HF_FLEET_TASK] && is.roles == known[HF_FLEET_ROLE]);
+    MUST(is.live_agents == want.live_agents && is.live_hosts == want.live_hosts);
+    MUST(is.commands == count_commands(m, NONE, NONE));
+    return NULL;
+}
+
+static inline const char *check_all(const struct model *m)
+{
+    const char *wrong = check_counts(m);
+
+    for (enum hf_fleet_kind kind = 0; kind < COUNT(OBJECTS); kind++) {
+        for (int i = 0; i < OBJECTS[kind].count && wrong == NULL; i++)
+            wrong = OBJECTS[kind].check(m, i);
+    }
+    return wrong;
+}
+
+#endif
