@@ -55,10 +55,12 @@ int64_t hf_rows_owner_rev(const struct hf_seen_task *task)
 {
     const Holdfast__V1__Owner *owner = task->task->owner;
 
-    if (owner == NULL || owner->incarnation == NULL)
+    int64_t create_rev;
+
+    if (owner == NULL)
         return 0;
-    return owner->incarnation->create_revision != 0 ? owner->incarnation->create_revision
-                                                    : task->seen.mod_rev;
+    create_rev = owner->incarnation != NULL ? owner->incarnation->create_revision : 0;
+    return create_rev != 0 ? create_rev : task->seen.mod_rev;
 }
 
 static void put_task(struct hf_plan *plan, const struct hf_seen_task *task,

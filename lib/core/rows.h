@@ -55,9 +55,10 @@ struct hf_term {
     int64_t create_rev; /* of the leader's key */
 };
 
-/* The create revision of the owner's live key. A task that was acknowledged by the very Txn
- * that created it cannot name that revision, since nobody knew it: it says 0, and means its
- * own. */
+/* The create revision of the owner's live key; 0 only when nobody owns the task. A task that
+ * was acknowledged by the very Txn that created that key cannot name the revision, since nobody
+ * knew it: it says 0, and means its own. So does one that names no life at all, which is why
+ * it will not be found alive. */
 int64_t hf_rows_owner_rev(const struct hf_seen_task *task);
 
 /* submit: task absent. The task, pending, and its index entry. */

@@ -154,6 +154,62 @@ START_TEST(unknown_members_and_the_op_ids_of_others_survive)
 }
 END_TEST
 
+START_TEST(op_ids_of_many_other_classes_leave_room_for_ours)
+{
+    const char *old = "{\"opIds\":{\"a\":\"1\",\"b\":\"2\",\"c\":\"3\",\"d\":\"4\",\"e\":\"5\","
+                      "\"f\":\"6\",\"g\":\"7\",\"h\":\"8\",\"i\":\"9\"}}";
+    ProtobufCMessage *record = NULL;
+
+    ck_assert_int_eq(
+        hf_json_decode(&holdfast__v1__task__descriptor, old, strlen(old), NULL, &record, NULL),
+        HF_OK);
+    hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 7);
+    hf_plan_put(&plan, TASK, record, NOTHING, 0);
+    ck_assert_int_eq(hf_plan_check(&plan, NULL), HF_OK);
+    ck_assert_ptr_nonnull(strstr(plan.writes[0].value, "\"controller\":\"op9\""));
+    ck_assert_ptr_nonnull(strstr(plan.writes[0].value, "\"g\":\"7\""));
+    hf_json_free(record);
+}
+END_TEST
+
+START_TEST(a_record_without_op_ids_is_written_as_it_is)
+{
+    Holdfast__V1__Pending entry = HOLDFAST__V1__PENDING__INIT;
+
+    hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 7);
+    hf_plan_delete(&plan, TASK);
+    hf_plan_put(&plan, (struct hf_key){ HF_KEY_PENDING, .name = "r", .sub = "t" }, &entry.base,
+                NOTHING, 0);
+    ck_assert_int_eq(hf_plan_check(&plan, NULL), HF_OK);
+    ck_assert_str_eq(plan.writes[1].value, "{\"priority\":0,\"reservedFor\":\"\"}");
+    ck_assert_ptr_null(hf_plan_find_op_id(&entry.base, HF_WRITER_OWNER));
+}
+END_TEST
+
+START_TEST(what_is_no_record_cannot_be_written_over)
+{
+    Holdfast__V1__Task task = make_task();
+
+    hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 7);
+    hf_plan_put(&plan, TASK, &task.base, (struct hf_bytes){ .data = "[1]", .len = 3 }, 0);
+    refuses(HF_EINVAL, "line 1");
+}
+END_TEST
+
+START_TEST(a_key_outside_of_the_mirrored_prefix_is_described_in_full)
+{
+    struct hf_buf out = { 0 };
+
+    hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 7);
+    hf_plan_delete(&plan, TASK);
+    hf_plan_delete(&plan, (struct hf_key){ HF_KEY_TASK_PAYLOAD, .name = "t" });
+    hf_plan_describe(&plan, &out);
+    ck_assert_str_eq(out.data, "if mod(tasks/t) = 7 then delete tasks/t, "
+                               "delete /holdfast-data/default/tasks/t/payload");
+    hf_buf_done(&out);
+}
+END_TEST
+
 static int build_under_chaos(void *arg)
 {
     Holdfast__V1__Task task = make_task();
@@ -189,6 +245,10 @@ int main(void)
     tcase_add_test(t, a_malformed_name_is_refused_and_the_first_error_stays);
     tcase_add_test(t, too_many_guards_or_writes_are_refused);
     tcase_add_test(t, unknown_members_and_the_op_ids_of_others_survive);
+    tcase_add_test(t, op_ids_of_many_other_classes_leave_room_for_ours);
+    tcase_add_test(t, a_record_without_op_ids_is_written_as_it_is);
+    tcase_add_test(t, what_is_no_record_cannot_be_written_over);
+    tcase_add_test(t, a_key_outside_of_the_mirrored_prefix_is_described_in_full);
     tcase_add_test(t, every_allocation_may_fail);
     return run("core/plan", t);
 }

@@ -323,6 +323,21 @@ START_TEST(reset_of_a_task_that_nobody_owns_is_refused)
 }
 END_TEST
 
+/* Else the guard would ask for a revision other than 0, which is to say, for a life. */
+START_TEST(an_owner_that_names_no_life_is_gone)
+{
+    owner.incarnation = NULL;
+    ck_assert_int_eq(hf_rows_owner_rev(&seen_task), 17);
+    hf_row_reset(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 11 },
+                 &(struct hf_reset){ .recovery = &recovery });
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(recoveries/t) = 11, create(agents/a/live) != 17, mod(tasks/t) = 17 "
+           "then put recoveries/t, put tasks/t");
+    task.owner = NULL;
+    ck_assert_int_eq(hf_rows_owner_rev(&seen_task), 0);
+}
+END_TEST
+
 START_TEST(order_alone)
 {
     struct hf_seen_recovery seen = { .seen = { .mod_rev = 11 }, .recovery = &recovery };
@@ -449,6 +464,7 @@ int main(void)
     tcase_add_test(t, reset_and_order_in_one);
     tcase_add_test(t, reset_behind_a_backoff);
     tcase_add_test(t, reset_of_a_task_that_nobody_owns_is_refused);
+    tcase_add_test(t, an_owner_that_names_no_life_is_gone);
     tcase_add_test(t, order_alone);
     tcase_add_test(t, promote);
     tcase_add_test(t, refuse);
