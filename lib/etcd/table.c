@@ -4,30 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "etcd/wire.h"
 
 enum { FIRST_SLOTS = 64 };
-
-/* Eight bytes at a time, each mixed in by a multiplication: enough to spread keys, and seeded
- * so that a writer of keys cannot aim. */
-static uint32_t hash_of(uint64_t seed, const void *data, size_t len)
-{
-    const uint64_t factor = 0x9e3779b97f4a7c15u;
-    const char *bytes = data;
-    uint64_t hash = seed ^ (len * factor);
-
-    while (len > 0) {
-        uint64_t word = 0;
-        size_t n = len < sizeof word ? len : sizeof word;
-
-        memcpy(&word, bytes, n);
-        hash = (hash ^ word) * factor;
-        hash ^= hash >> 32;
-        bytes += n;
-        len -= n;
-    }
-    return (uint32_t)hash;
-}
 
 static bool is_key(const struct hf_entry *entry, uint32_t hash, struct hf_bytes key)
 {
@@ -81,7 +61,7 @@ struct hf_entry *hf_table_get(const struct hf_table *table, struct hf_bytes key)
 {
     if (table->slots == NULL)
         return NULL;
-    return table->slots[slot_of(table, hash_of(table->seed, key.data, key.len), key)];
+    return table->slots[slot_of(table, hf_hash(table->seed, key.data, key.len), key)];
 }
 
 /* The numbers of an entry, packed; returns their length. */
@@ -117,7 +97,7 @@ struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bo
     entry = malloc(sizeof *entry + kv->key.len + value_len + numbers_len);
     if (entry == NULL)
         return NULL;
-    hash = hash_of(table->seed, kv->key.data, kv->key.len);
+    hash = hf_hash(table->seed, kv->key.data, kv->key.len);
     slot = slot_of(table, hash, kv->key);
     table->count += table->slots[slot] == NULL;
     free(table->slots[slot]);
