@@ -219,7 +219,7 @@ START_TEST(s9_users_and_roles_changed_under_load_cost_no_call)
         ck_assert_msg(chains[i].failed == 0, "%u of %u: %s", chains[i].failed, chains[i].done,
                       chains[i].message);
     }
-    expect_few_logins(2);
+    expect_few_logins(1); /* whether a put meets a change in the very moment is chance */
 }
 END_TEST
 
