@@ -1,0 +1,86 @@
+/* mutant.h - rules that can be taken away one at a time, to show that each of them is needed.
+ *
+ * A test that cannot fail proves nothing: with a rule missing, the simulator must find a run in
+ * which an invariant is broken, or something hangs. In a program no bit is ever set. */
+#ifndef HF_CORE_MUTANT_H
+#define HF_CORE_MUTANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Guards of the controller's plans: all on keys of one kind that compare one thing. */
+/* clang-format off */
+#define HF_MUTANT_GUARD_MAP(X)                                                                 \
+    /* name               kind of key   compare  what goes unnoticed without it */             \
+    X(DROP_LEADER,        LEADER,       CREATE,  "that somebody else leads")                   \
+    X(DROP_LEADER_LEASE,  LEADER,       LEASE,   "that our lease is another one")              \
+    X(DROP_TASK,          TASK,         MOD,     "that the task was changed")                  \
+    X(DROP_RECOVERY,      RECOVERY,     MOD,     "that its recovery was counted")              \
+    X(DROP_OWNER_GONE,    AGENT_LIVE,   GONE,    "that its owner is live")                     \
+    X(DROP_LIVE_ABSENT,   AGENT_LIVE,   ABSENT,  "that the agent is live")                     \
+    X(DROP_HEALTH,        HEALTH,       MOD,     "that a start was ordered")                   \
+    X(DROP_NO_COMMAND,    COMMAND,      ABSENT,  "that a command is there")                    \
+    X(DROP_COMMAND,       COMMAND,      MOD,     "that the command was served")                \
+    X(DROP_SPEC,          AGENT_SPEC,   MOD,     "that the agent is another one")              \
+    X(DROP_WANTED,        WANTED,       MOD,     "that it is wanted stopped")                  \
+    X(DROP_EVENT,         EVENT,        ABSENT,  "that the entry's number is taken")
+
+#define HF_MUTANT_RULE_MAP(X)                                                                  \
+    X(NO_GRACE,         "who is missed is given up at once")                                   \
+    X(NO_ADOPT_GRACE,   "who is back must have adopted its tasks at once")                     \
+    X(NO_TILT,          "our own stalls are not noticed")                                      \
+    X(NO_STORM,         "nothing is paced, however many are lost")                             \
+    X(NO_HOLD,          "what holds through an outage is given up as others are")              \
+    X(NO_REST,          "an answered write is not waited for in what is told")                 \
+    X(NO_SYNC,          "decisions are made before everything was told")                       \
+    X(NO_WANTED,        "who is wanted stopped is started all the same")                       \
+    X(NO_BACKOFF,       "every start is ordered at once")                                      \
+    X(NO_HELD,          "nobody is held, however often it is started")                         \
+    X(NO_START_COUNT,   "starts are not stored")                                               \
+    X(NO_RECOVER_COUNT, "recoveries of a task are not counted")                                \
+    X(NO_OUTSTANDING,   "a start is ordered although one is outstanding")                      \
+    X(NO_WITHDRAW,      "a start that nobody serves is waited for")                            \
+    X(NO_TAKE_BACK,     "a task that its owner does not start stays with it")                  \
+    X(NO_UNRESERVE,     "a task stays reserved for who does not come")                         \
+    X(NO_PROMOTE,       "a queued task stays queued")                                          \
+    X(NO_GENERATION,    "a restored etcd goes on with the old numbers")                        \
+    X(NO_BAD,           "what cannot be read is taken for absent")                             \
+    X(ANY_EXIT,         "any exit is taken for that of the last life")
+
+/* Rules of an agentd. */
+#define HF_MUTANT_NODE_MAP(X)                                                                  \
+    X(THAW_UNPROVEN,    "what was frozen runs again before the lease is proven")               \
+    X(THAW_UNADOPTED,   "what was frozen runs again before its tasks are its own")             \
+    X(ADOPT_SOME,       "who could not adopt all of its tasks goes on with the others")        \
+    X(NO_FREEZE,        "what runs is not frozen when its lease is in doubt")                  \
+    X(NO_LOST_FREEZE,   "what is not registered any more runs on")                             \
+    X(KEEP_REPLACED,    "who was replaced goes on")                                            \
+    X(KEEP_COMMANDED,   "who could not rejoin for a command goes on")                          \
+    X(END_LATER,        "an order to end an incarnation ends later ones, too")                 \
+    X(NO_REAP,          "a life without a process stays")                                      \
+    X(BOOT_TWICE,       "an agentd starts its agents by itself again and again")               \
+    X(START_JEOPARDY,   "processes begin while the lease is in doubt")                         \
+    X(CLAIM_JEOPARDY,   "tasks are claimed while the lease is in doubt")                       \
+    X(ANY_RESERVED,     "what is reserved for another is claimed")
+/* clang-format on */
+
+enum hf_mutant {
+#define X(name, kind, compare, text) HF_MUTANT_##name,
+    HF_MUTANT_GUARD_MAP(X)
+#undef X
+#define X(name, text) HF_MUTANT_##name,
+        HF_MUTANT_RULE_MAP(X) HF_MUTANT_NODE_MAP(X)
+#undef X
+            HF_MUTANTS, /* how many; at most 64 */
+};
+
+/* "NO_GRACE", and the sentence above. Static strings; "?" for a value that is none. */
+const char *hf_mutant_name(enum hf_mutant mutant);
+const char *hf_mutant_text(enum hf_mutant mutant);
+
+static inline uint64_t hf_mutant_bit(enum hf_mutant mutant)
+{
+    return UINT64_C(1) << mutant;
+}
+
+#endif
