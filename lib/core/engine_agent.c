@@ -1,0 +1,425 @@
+#include <string.h>
+
+#include "core/engine_private.h"
+
+#define FAILING    HOLDFAST__V1__HEALTH__STATE__failing
+#define TERMINATED HOLDFAST__V1__HEALTH__STATE__terminated
+#define SUSPECT    HOLDFAST__V1__HEALTH__STATE__suspect
+#define HEALTHY    HOLDFAST__V1__HEALTH__STATE__healthy
+#define DEGRADED   HOLDFAST__V1__HEALTH__STATE__degraded
+
+#define HOLD_LOOK 5000 /* an agent that waits for its host is looked at this often */
+
+/* What of a report matters to a decision: whether it is well, by its own word. */
+static uint8_t report_mark(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
+
+    if (report == NULL)
+        return 0;
+    return (uint8_t)(1 +
+                     (report->status == HOLDFAST__V1__AGENT_STATUS__VALUE__degraded ? 2 : 0) +
+                     (report->suspicion != NULL ? 4 : 0));
+}
+
+bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    uint8_t mark;
+
+    if (e->changing == HF_KEY_AGENT_EXIT)
+        state->failed = false;
+    if (agent->live.seen.create_rev != state->life || state->item.object == NULL) {
+        state->life = agent->live.seen.create_rev;
+        state->life_at = e->now;
+    }
+    if (e->changing != HF_KEY_AGENT_REPORT)
+        return true;
+    mark = report_mark(agent);
+    if (mark == state->mark)
+        return false;
+    state->mark = mark;
+    return true;
+}
+
+/* Whether the health record says this already. */
+static bool says(const struct hf_agent *agent, Holdfast__V1__Health__State state,
+                 const char *why)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+
+    return health != NULL && health->state == state && strcmp(health->why, why) == 0 &&
+           health->command_host[0] == '\0';
+}
+
+/* Health for its own sake is not written more often than a person can read; false: not now. */
+static bool may_write_health(struct hf_engine *e, struct hf_agent *agent)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    hf_ms at = state->health_at + e->policy.health_every;
+
+    if (state->health_at == 0 || e->now >= at)
+        return true;
+    hf_engine_wake(e, &state->item, at);
+    return false;
+}
+
+/* The state that it is in for good, or until something else happens. */
+static int settle(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
+                  const struct hf_engine_view *view, struct hf_intent *ret)
+{
+    bool terminated = strcmp(view->verdict, "terminated") == 0;
+    Holdfast__V1__Health__State state = terminated ? TERMINATED : FAILING;
+    struct hf_health_draft draft;
+
+    /* Of an agent that never lived there is nothing to say. */
+    if (says(agent, state, view->why) || (death->life == 0 && !death->seen && terminated) ||
+        !may_write_health(e, agent))
+        return 0;
+    hf_health_begin(e, agent, &draft);
+    hf_health_set(&draft, state, view->why, view->next, 0);
+    hf_health_set_evidence(e, agent, death, &draft);
+    return hf_health_write(e, agent, &draft,
+                           terminated ? HOLDFAST__V1__EVENT__KIND__ended
+                                      : HOLDFAST__V1__EVENT__KIND__unknown,
+                           ret);
+}
+
+/* An agent that is here. */
+
+static bool is_degraded(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
+
+    return report != NULL && report->incarnation != NULL &&
+           report->incarnation->create_revision == agent->live.seen.create_rev &&
+           (report_mark(agent) & 6) != 0;
+}
+
+/* A key that hangs on no lease would stay for ever: nobody is proven alive by it. */
+static int remove_ghost(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
+{
+    static const char WHY[] = "its live key hangs on no lease, so it proves nothing";
+
+    hf_draft_begin(e, ret);
+    hf_row_write(&ret->plan, &e->term,
+                 (struct hf_key){ HF_KEY_AGENT_LIVE, .name = agent->name }, &agent->live.seen,
+                 NULL);
+    hf_draft_event(e, ret,
+                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__ended,
+                                             .agent = agent->name,
+                                             .why = WHY });
+    return hf_draft_end(e, ret, &hf_agent_state(agent)->item, NULL, WHY);
+}
+
+static int decide_live(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    bool degraded = is_degraded(agent);
+    Holdfast__V1__Health__State state = degraded ? DEGRADED : HEALTHY;
+    bool ending =
+        health != NULL &&
+        health->end_upto >= hf_life_number(e->generation, agent->live.seen.create_rev);
+    struct hf_health_draft draft;
+
+    hf_agent_state(agent)->alerts = 0;
+    if (agent->live.seen.lease == 0)
+        return remove_ghost(e, agent, ret);
+    /* Without a record it is taken for healthy. */
+    if (health == NULL ? !degraded : health->state == state && health->command_host[0] == '\0')
+        return 0;
+    if (ending ||
+        ((health == NULL || health->command_host[0] == '\0') && !may_write_health(e, agent)))
+        return 0;
+    hf_health_begin(e, agent, &draft);
+    hf_health_set(&draft, state,
+                  degraded ? "it says that it is not well, or its agentd suspects it"
+                           : "it is live",
+                  NULL, 0);
+    draft.record.next_start = NULL;
+    return hf_health_write(e, agent, &draft,
+                           degraded ? HOLDFAST__V1__EVENT__KIND__suspect
+                                    : HOLDFAST__V1__EVENT__KIND__cleared,
+                           ret);
+}
+
+/* An agent that is gone. */
+
+static int sweep(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
+                 struct hf_intent *ret)
+{
+    static const char WHY[] = "it was transient, and its end is long ago";
+    hf_ms since =
+        agent->live_gone_rev != 0 ? agent->live_gone_at : hf_agent_state(agent)->life_at;
+
+    (void)death;
+    if (!hf_agent_spec(agent)->transient || agent->tasks != NULL || agent->commands != NULL)
+        return 0;
+    if (e->now < since + e->policy.sweep_after) {
+        hf_engine_wake(e, &hf_agent_state(agent)->item, since + e->policy.sweep_after);
+        return 0;
+    }
+    hf_draft_begin(e, ret);
+    hf_row_sweep(&ret->plan, &e->term, agent->name, &agent->spec.seen);
+    hf_draft_event(e, ret,
+                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__ended,
+                                             .agent = agent->name,
+                                             .why = WHY });
+    return hf_draft_end(e, ret, &hf_agent_state(agent)->item, NULL, WHY);
+}
+
+/* In a storm nobody writes thousands of records to say what the storm says already. */
+static int suspect(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
+                   struct hf_intent *ret)
+{
+    hf_ms left = death->due - e->now;
+    struct hf_health_draft draft;
+
+    hf_engine_wake(e, &hf_agent_state(agent)->item, death->due);
+    if (death->life == 0 || says(agent, SUSPECT, death->why) ||
+        hf_storm_get(&e->storm, e->now).state != HF_STORM_NORMAL ||
+        (hf_agent_health(agent) != NULL && hf_agent_health(agent)->state == SUSPECT) ||
+        !may_write_health(e, agent))
+        return 0;
+    hf_health_begin(e, agent, &draft);
+    hf_health_set(&draft, SUSPECT, death->why, "it is given up", hf_engine_clock(e) + left);
+    hf_health_set_evidence(e, agent, death, &draft);
+    return hf_health_write(e, agent, &draft, HOLDFAST__V1__EVENT__KIND__suspect, ret);
+}
+
+static bool is_host_gone(const struct hf_engine *e, const struct hf_agent *agent)
+{
+    const char *name = hf_death_host(e, agent);
+    const struct hf_host *host = name != NULL ? hf_fleet_get_host(e->fleet, name) : NULL;
+
+    return host == NULL || host->live.record == NULL;
+}
+
+/* A host that failed to start it is passed over for that launcher; noted once. */
+static void note_failed_start(struct hf_engine *e, struct hf_agent *agent,
+                              const struct hf_death *death)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+
+    if (!death->seen || death->kind != HOLDFAST__V1__EXIT__KIND__start_failed || state->failed)
+        return;
+    state->failed = true;
+    hf_engine_pass_over(e, hf_death_host(e, agent), hf_agent_spec(agent)->launcher);
+}
+
+static int ask_other_host(struct hf_engine *e, struct hf_agent *agent,
+                          const struct hf_death *death, bool *ret_has_one)
+{
+    struct hf_place place;
+    int err;
+
+    *ret_has_one = false;
+    if (death->kind != HOLDFAST__V1__EXIT__KIND__start_failed)
+        return HF_OK;
+    err = hf_engine_place(e, agent, true, death, &place);
+    if (err == HF_OK)
+        *ret_has_one = place.verdict == HF_PLACEMENT_HOST;
+    return err;
+}
+
+static int alert_once(struct hf_engine *e, struct hf_agent *agent, uint8_t which,
+                      const struct hf_restart_decision *d, struct hf_intent *ret)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+
+    if ((state->alerts & which) != 0)
+        return 0;
+    state->alerts |= which;
+    return hf_draft_alert(e, ret, &state->item,
+                          &(struct hf_intent_alert){ .kind = HOLDFAST__V1__EVENT__KIND__held,
+                                                     .agent = agent->name,
+                                                     .host = hf_death_host(e, agent),
+                                                     .why = d->why,
+                                                     .next = d->next });
+}
+
+static int hold(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
+                const struct hf_restart *restart, const struct hf_restart_decision *d,
+                struct hf_intent *ret)
+{
+    struct hf_health_draft draft;
+    int rc = d->alert ? alert_once(e, agent, HF_ALERT_HELD, d, ret) : 0;
+
+    if (rc != 0 || !d->alert)
+        return rc;
+    hf_health_begin(e, agent, &draft);
+    hf_health_set_restart(e, &draft, restart);
+    hf_health_set(&draft, FAILING, d->why, d->next, 0);
+    hf_health_set_evidence(e, agent, death, &draft);
+    return hf_health_write(e, agent, &draft, HOLDFAST__V1__EVENT__KIND__held, ret);
+}
+
+/* What was drawn is stored before it is waited for, so that the next leader waits as long. */
+static int plan_start(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
+                      const struct hf_restart *restart, const struct hf_restart_decision *d,
+                      struct hf_intent *ret)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    struct hf_health_draft draft;
+
+    hf_engine_wake(e, &hf_agent_state(agent)->item,
+                   hf_clusterclock_local(&e->clock, d->at, e->now));
+    if (health != NULL && health->next_start != NULL)
+        return 0;
+    hf_health_begin(e, agent, &draft);
+    hf_health_set_restart(e, &draft, restart);
+    hf_health_set(&draft, FAILING, d->why, d->next, d->at);
+    hf_health_set_evidence(e, agent, death, &draft);
+    return hf_health_write(e, agent, &draft, HOLDFAST__V1__EVENT__KIND__unknown, ret);
+}
+
+static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
+                 const struct hf_restart *restart, const struct hf_restart_decision *d,
+                 struct hf_intent *ret)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    struct hf_place place;
+    int err;
+
+    if (d->alert && alert_once(e, agent, HF_ALERT_UNKILLABLE, d, ret) != 0)
+        return 1;
+    /* Before anything is written: in a storm there are thousands of these. */
+    if (!hf_engine_is_granted(e, agent, death))
+        return 0;
+    if (d->at > hf_engine_clock(e) && !hf_mutated(e, HF_MUTANT_NO_BACKOFF))
+        return plan_start(e, agent, death, restart, d, ret);
+    /* A host that is only gone may come back; placement waits for it as long as it should. */
+    err = hf_engine_place(e, agent, death->kind == HOLDFAST__V1__EXIT__KIND__start_failed,
+                          death, &place);
+    if (err != HF_OK)
+        return err;
+    if (place.verdict != HF_PLACEMENT_HOST) {
+        hf_engine_wait_in(&e->homeless, state);
+        hf_engine_wake(e, &state->item, place.at);
+        return settle(e, agent, death,
+                      &(struct hf_engine_view){
+                          .verdict = "failing", .why = place.why, .next = place.next },
+                      ret);
+    }
+    return hf_engine_order(e, agent,
+                           &(struct hf_start_order){ .host = place.host,
+                                                     .restart = *restart,
+                                                     .death = death,
+                                                     .why = d->why,
+                                                     .attempt = d->attempt },
+                           ret);
+}
+
+/* There may be work already, which the role was not asked about while nobody slept. */
+static void fall_asleep(struct hf_engine *e, struct hf_agent *agent)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    struct hf_role_state *role = hf_role_state(agent->role);
+    bool joins = state->waits != &role->dormant;
+
+    hf_engine_wait_in(&role->dormant, state);
+    if (joins && role->has_work)
+        hf_agenda_add(&e->agenda, &role->item.agenda);
+}
+
+static int restart(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
+                   struct hf_intent *ret)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    struct hf_restart r = hf_health_get_restart(hf_agent_health(agent));
+    struct hf_restart_case facts = {
+        .death = death->kind,
+        .restart = hf_agent_spec(agent)->restart,
+        .wanted = HOLDFAST__V1__WANTED__STATE__running,
+        .ordered = agent->commands != NULL && !hf_mutated(e, HF_MUTANT_NO_OUTSTANDING),
+        .has_work = agent->role != NULL && agent->role->pending_count > 0 && state->called,
+        .host_gone = is_host_gone(e, agent),
+    };
+    struct hf_restart_decision d;
+    int err = ask_other_host(e, agent, death, &facts.has_other_host);
+
+    if (err != HF_OK)
+        return err;
+    if (hf_mutated(e, HF_MUTANT_NO_HELD))
+        hf_restart_on_released(&r);
+    d = hf_restart_decide(&r, &e->policy.restart, &facts, hf_engine_clock(e), e->random);
+    switch (d.verdict) {
+    case HF_RESTART_START_AT:
+    case HF_RESTART_ELSEWHERE: return start(e, agent, death, &r, &d, ret);
+    case HF_RESTART_HELD: return hold(e, agent, death, &r, &d, ret);
+    case HF_RESTART_ON_DEMAND:
+        if (agent->role != NULL)
+            fall_asleep(e, agent);
+        break;
+    case HF_RESTART_NOT_WANTED: break;
+    case HF_RESTART_DUPLICATE: return 0;
+    }
+    return settle(
+        e, agent, death,
+        &(struct hf_engine_view){ .verdict = "terminated", .why = d.why, .next = d.next }, ret);
+}
+
+static bool is_stopped(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
+
+    return wanted != NULL && wanted->state != HOLDFAST__V1__WANTED__STATE__running;
+}
+
+static int decide_gone(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
+{
+    const Holdfast__V1__Spec *spec = hf_agent_spec(agent);
+    struct hf_death death;
+    int rc;
+
+    /* Nothing says how it is started; its tasks are looked after by themselves. */
+    if (spec == NULL)
+        return 0;
+    death = hf_death_of_agent(e, agent);
+    rc = sweep(e, agent, &death, ret);
+    if (rc != 0)
+        return rc;
+    if (is_stopped(agent) && !hf_mutated(e, HF_MUTANT_NO_WANTED))
+        return settle(e, agent, &death,
+                      &(struct hf_engine_view){ .verdict = "terminated",
+                                                .why = "it is wanted stopped",
+                                                .next = "`holdfast start` starts it" },
+                      ret);
+    if (death.due > e->now)
+        return suspect(e, agent, &death, ret);
+    if (hf_death_is_on_hold(e, agent, &death)) {
+        hf_engine_wake(e, &hf_agent_state(agent)->item, e->now + HOLD_LOOK);
+        return settle(
+            e, agent, &death,
+            &(struct hf_engine_view){ .verdict = "failing",
+                                      .why = "its host is gone, and it may be running there",
+                                      .next = "its host comes back, or `holdfast host lost`" },
+            ret);
+    }
+    if (spec->starter == HOLDFAST__V1__SPEC__STARTER__external)
+        return settle(e, agent, &death,
+                      &(struct hf_engine_view){ .verdict = "failing",
+                                                .why = "it is gone, and others start it",
+                                                .next = "whoever starts it starts it again" },
+                      ret);
+    note_failed_start(e, agent, &death);
+    return restart(e, agent, &death, ret);
+}
+
+int hf_engine_decide_agent(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
+{
+    int rc;
+
+    if (hf_bad_of_agent(e, agent->name) != NULL)
+        return 0;
+    rc = hf_engine_judge_starts(e, agent, ret);
+    if (rc != 0)
+        return rc;
+    if (agent->live.record != NULL) {
+        hf_agent_state(agent)->called = false;
+        return decide_live(e, agent, ret);
+    }
+    if (agent->commands != NULL && !hf_mutated(e, HF_MUTANT_NO_OUTSTANDING))
+        return 0;
+    return decide_gone(e, agent, ret);
+}

@@ -1,0 +1,135 @@
+#include "core/engine_private.h"
+
+struct hf_restart hf_health_get_restart(const Holdfast__V1__Health *health)
+{
+    struct hf_restart restart = { 0 };
+
+    if (health == NULL)
+        return restart;
+    restart.starts = hf_moments_read(health->started_at, health->n_started_at);
+    restart.held = health->held;
+    restart.next_at = hf_moment_read(health->next_start);
+    restart.planned = health->next_start != NULL;
+    return restart;
+}
+
+void hf_health_set_restart(const struct hf_engine *e, struct hf_health_draft *draft,
+                           const struct hf_restart *restart)
+{
+    hf_moments_write(&restart->starts, &draft->started);
+    draft->record.started_at = draft->started.list;
+    draft->record.n_started_at = draft->started.count;
+    draft->record.restarts = (int32_t)hf_backoff_count(
+        &restart->starts, e->policy.restart.window, hf_engine_clock(e));
+    draft->record.held = restart->held;
+    draft->record.next_start =
+        restart->planned ? hf_moment_write(restart->next_at, &draft->next_start) : NULL;
+}
+
+void hf_health_set_recover(struct hf_health_draft *draft,
+                           const struct hf_recover_agent *recover)
+{
+    hf_moments_write(&recover->recovered, &draft->recovered);
+    draft->record.recovered_at = draft->recovered.list;
+    draft->record.n_recovered_at = draft->recovered.count;
+    draft->record.recovered_upto = recover->recovered_upto;
+}
+
+/* The newest life that we know of, and where it was, for a leader that did not see it. */
+static void set_life(const struct hf_engine *e, const struct hf_agent *agent,
+                     struct hf_health_draft *draft)
+{
+    int64_t rev =
+        agent->live.record != NULL ? agent->live.seen.create_rev : agent->live_gone_rev;
+    int64_t life = rev != 0 ? hf_life_number(e->generation, rev) : 0;
+    const char *host = agent->host != NULL ? agent->host->name : hf_death_host(e, agent);
+
+    if (host != NULL)
+        draft->record.host = (char *)host;
+    if (life > draft->record.incarnation)
+        draft->record.incarnation = life;
+}
+
+void hf_health_begin(const struct hf_engine *e, const struct hf_agent *agent,
+                     struct hf_health_draft *draft)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    struct hf_restart restart = hf_health_get_restart(health);
+    struct hf_recover_agent recover = hf_recover_agent_load(health);
+
+    if (health != NULL)
+        draft->record = *health;
+    else
+        holdfast__v1__health__init(&draft->record);
+    /* A start that was ordered and whose command is gone is not outstanding any more. */
+    if (agent->commands == NULL)
+        draft->record.command_host = (char *)"";
+    hf_health_set_restart(e, draft, &restart);
+    hf_health_set_recover(draft, &recover);
+    set_life(e, agent, draft);
+}
+
+void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State state,
+                   const char *why, const char *next, hf_ms at)
+{
+    draft->record.state = state;
+    draft->record.why = (char *)why;
+    draft->record.next = NULL;
+    draft->record.evidence = NULL;
+    draft->record.n_evidence = 0;
+    if (next == NULL)
+        return;
+    holdfast__v1__next__init(&draft->next);
+    draft->next.what = (char *)next;
+    draft->next.at = at != 0 ? hf_moment_write(at, &draft->next_at) : NULL;
+    draft->record.next = &draft->next;
+}
+
+void hf_health_set_evidence(const struct hf_engine *e, const struct hf_agent *agent,
+                            const struct hf_death *death, struct hf_health_draft *draft)
+{
+    const Holdfast__V1__Exit *exit = hf_agent_exit(agent);
+
+    if (death->seen && exit != NULL) {
+        draft->record.evidence = exit->evidence;
+        draft->record.n_evidence = exit->n_evidence;
+        return;
+    }
+    holdfast__v1__evidence__init(&draft->evidence);
+    draft->evidence.source = (char *)"etcd";
+    draft->evidence.text = (char *)(agent->live.record != NULL
+                                        ? "its live key was created anew by the same process"
+                                        : "its live key is gone, and no exit was written");
+    draft->evidence.at = hf_moment_write(hf_engine_clock(e), &draft->evidence_at);
+    draft->evidence_list[0] = &draft->evidence;
+    draft->record.evidence = draft->evidence_list;
+    draft->record.n_evidence = 1;
+}
+
+int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_health_draft *draft,
+                    Holdfast__V1__Event__Kind kind, struct hf_intent *ret)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    int rc;
+
+    hf_draft_begin(e, ret);
+    hf_row_write(&ret->plan, &e->term, (struct hf_key){ HF_KEY_HEALTH, .name = agent->name },
+                 &agent->health.seen, &draft->record.base);
+    if (kind != HOLDFAST__V1__EVENT__KIND__unknown)
+        hf_draft_event(
+            e, ret,
+            &(struct hf_draft_event){
+                .kind = kind,
+                .agent = agent->name,
+                .host = draft->record.host,
+                .why = draft->record.why,
+                .next = draft->record.next != NULL ? draft->record.next->what : NULL,
+                .source =
+                    draft->record.n_evidence > 0 ? draft->record.evidence[0]->source : NULL,
+                .evidence =
+                    draft->record.n_evidence > 0 ? draft->record.evidence[0]->text : NULL });
+    rc = hf_draft_end(e, ret, &state->item, NULL, draft->record.why);
+    if (rc == 1)
+        state->health_at = e->now;
+    return rc;
+}

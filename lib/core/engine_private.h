@@ -1,0 +1,416 @@
+/* engine_private.h - what the parts of the engine share.
+ *
+ *     engine.c         events in, intents out
+ *     engine_flight.c  writes under way, and the rest that their objects have afterwards
+ *     engine_draft.c   intents: plans, the audit trail, alerts
+ *     engine_agent.c   an agent: alive, suspect, started again or not
+ *     engine_death.c   what is known of the end of a life, and when it may be judged
+ *     engine_start.c   orders and withdrawals of starts
+ *     engine_place.c   on which host
+ *     engine_reset.c   what becomes of a task whose owner is gone
+ *     engine_storm.c   the storm guard and those that wait for it
+ *     engine_health.c  the health record
+ *     engine_task.c    a task: promoted, reset, taken back, reviewed
+ *     engine_meta.c    meta and the cluster clock
+ *     engine_bad.c     keys that cannot be read
+ *     engine_view.c    status and explanations
+ */
+#ifndef HF_CORE_ENGINE_PRIVATE_H
+#define HF_CORE_ENGINE_PRIVATE_H
+
+#include "core/agenda.h"
+#include "core/engine.h"
+#include "core/index.h"
+#include "core/moments.h"
+
+/* Every object on the agenda, and the two singletons that are written as well. */
+enum hf_item_kind {
+    HF_ITEM_AGENT = HF_FLEET_AGENT,
+    HF_ITEM_HOST = HF_FLEET_HOST,
+    HF_ITEM_TASK = HF_FLEET_TASK,
+    HF_ITEM_ROLE = HF_FLEET_ROLE,
+    HF_ITEM_META,
+    HF_ITEM_CLOCK,
+    HF_ITEM_STORM,
+    HF_ITEM_BAD,
+};
+
+struct hf_item {
+    struct hf_agenda_item agenda; /* first */
+    void *object;                 /* NULL before it was touched, and for singletons */
+    uint8_t kind;
+    bool broken;     /* no plan could be made of it; nothing is tried before it changes */
+    uint8_t refused; /* writes in a row */
+    uint16_t flight; /* index + 1 of the write that concerns it; 0: none */
+};
+
+/* What the engine keeps with each object, in its `user` bytes. */
+
+struct hf_agent_state {
+    struct hf_item item;
+    int64_t life;             /* create revision of the live key that was last seen */
+    hf_ms life_at;            /* when that came; or anything first, while none was seen */
+    int64_t command_rev;      /* of the start that is outstanding */
+    hf_ms command_at;         /* when that was first seen */
+    hf_ms health_at;          /* when we last wrote its health for its own sake */
+    int64_t asks_for;         /* life, + 1: what follows its end waits for the storm guard, */
+    struct hf_waiters *waits; /* the list in which it is, or NULL */
+    struct hf_agent_state *wait_next, *wait_prev;
+    bool granted;   /* which lets it happen */
+    bool failed;    /* the start that failed last was noted */
+    bool called;    /* its role has work for it */
+    bool stays;     /* in that list, by the decision that is being made */
+    uint8_t mark;   /* what of its report matters, to notice a change */
+    uint8_t alerts; /* that were given in this episode */
+};
+
+/* Agents that wait for something, in the order in which they came. */
+struct hf_waiters {
+    struct hf_agent_state *first, *last;
+    size_t count;
+};
+
+enum {
+    HF_ALERT_HELD = 1,
+    HF_ALERT_UNKILLABLE = 2,
+    HF_ALERT_BAD = 4,
+    HF_ALERT_LONELY = 8,
+    HF_ALERT_REVIEW = 16,
+    HF_ALERT_BROKEN = 32,
+};
+
+struct hf_task_state {
+    struct hf_item item;
+    hf_ms since;        /* when it came into this state, with this owner */
+    uint32_t owner_rev; /* whose that was; the low bits, which differ */
+    uint8_t state;      /* + 1; 0: never seen */
+    uint8_t alerts;
+};
+
+enum { HF_PASSED = 4 };
+
+struct hf_host_state {
+    struct hf_item item;
+    hf_ms known_at; /* when anything was first known of it */
+    hf_ms live_at;  /* when its live key came */
+    bool counted;   /* by the storm guard, */
+    bool was_live;  /* and as live */
+    uint32_t place; /* in the engine's table of hosts, + 1 */
+    struct {
+        uint32_t launcher; /* hash of its name */
+        hf_ms until;
+    } passed[HF_PASSED]; /* launchers for which it is passed over */
+};
+
+struct hf_role_state {
+    struct hf_item item;
+    hf_ms lonely_since;        /* valid while lonely: none of its agents lives */
+    hf_ms work_since;          /* valid while has_work: a task of it is pending */
+    hf_ms called_at;           /* when agents were last woken for it, */
+    size_t called_for;         /* and for how many tasks since */
+    struct hf_waiters dormant; /* agents that are started when there is work */
+    bool lonely;
+    bool has_work;
+    uint8_t alerts;
+};
+
+/* A write under way, or answered and not told yet. */
+enum hf_flight_phase { HF_FLIGHT_FREE, HF_FLIGHT_OUT, HF_FLIGHT_RESTING };
+
+enum { HF_FLIGHT_ITEMS = 2 };
+
+struct hf_flight {
+    uint64_t token;
+    struct hf_item *items[HF_FLIGHT_ITEMS]; /* NULL: gone meanwhile, or none */
+    enum hf_flight_phase phase;
+    int64_t revision;  /* RESTING: until this is told ... */
+    hf_ms until;       /* ... or this long at most */
+    int64_t tail_from; /* of the audit trail: what its plan deletes, at least */
+};
+
+struct hf_engine {
+    char *ns, *id;
+    struct hf_engine_policy policy;
+    struct hf_fleet *fleet;
+    struct hf_agenda agenda;
+    struct hf_tilt tilt;
+    struct hf_clusterclock clock;
+    struct hf_item meta_item, clock_item;
+    struct hf_item storm_item, bad_item;
+    struct hf_storm storm;
+    enum hf_storm_state storm_state; /* that was last acted on */
+    struct hf_storm_facts facts;
+    hf_ms longest_ttl;          /* that was granted */
+    struct hf_waiters paced;    /* for the storm guard, */
+    struct hf_waiters homeless; /* for a host */
+    struct hf_host **hosts;     /* all that are known, to draw from */
+    size_t host_count, host_cap;
+
+    struct hf_term term; /* lease 0: we do not lead */
+    hf_ms synced_at;
+    int64_t told_rev;
+
+    /* For the call that is being made. */
+    hf_ms now, wall;
+    uint32_t random;
+    enum hf_key_kind changing;
+
+    struct hf_flight flights[HF_ENGINE_FLIGHTS];
+    size_t flight_count, resting_count;
+    int64_t rest_rev; /* the lowest that is waited for, */
+    hf_ms rest_until; /* and the earliest end */
+    uint64_t last_token;
+    hf_ms wrote_at;
+
+    int64_t event_seq;    /* highest in use */
+    int64_t event_tail;   /* lowest that may be; 0: none is known */
+    int64_t drafted_tail; /* what the plan in the making deletes of it, at least; 0: nothing */
+
+    uint64_t raft_term; /* the highest that was heard of */
+
+    uint64_t mutants; /* rules that are missing */
+    uint64_t stream;  /* of ids */
+    int32_t generation;
+    int32_t generation_floor; /* generations up to it belong to a history that is void */
+    char cluster_id[64];
+    hf_ms meta_at; /* when we last wrote it */
+
+    struct hf_index bad;
+
+    bool ticking;       /* tilt was begun */
+    bool announced;     /* the audit trail says that we lead */
+    bool synced;        /* everything was told */
+    bool wrote;         /* the last write was answered */
+    bool history_reset; /* one was noticed */
+
+    char subject[300], why[512], evidence[512]; /* of the intent that was given last */
+};
+
+static inline struct hf_agent_state *hf_agent_state(const struct hf_agent *agent)
+{
+    return agent->user;
+}
+static inline struct hf_task_state *hf_task_state(const struct hf_task *task)
+{
+    return task->user;
+}
+static inline struct hf_host_state *hf_host_state(const struct hf_host *host)
+{
+    return host->user;
+}
+static inline struct hf_role_state *hf_role_state(const struct hf_role *role)
+{
+    return role->user;
+}
+
+/* Whether this rule is missing. */
+static inline bool hf_mutated(const struct hf_engine *e, enum hf_mutant mutant)
+{
+    return __builtin_expect((e->mutants & hf_mutant_bit(mutant)) != 0, 0);
+}
+
+/* engine.c */
+
+/* The cluster clock; never unread when an object is decided. */
+hf_ms hf_engine_clock(const struct hf_engine *e);
+
+/* Look at it again at this time of our own clock; only ever brings the alarm forward while it
+ * is decided, since every decision begins without one. */
+void hf_engine_wake(struct hf_engine *e, struct hf_item *item, hf_ms at);
+
+/* Lists of agents that wait for something; an agent is in one at most, and keeps its place
+ * while every decision says so again. */
+void hf_engine_wait_in(struct hf_waiters *list, struct hf_agent_state *state);
+void hf_engine_wait_out(struct hf_agent_state *state);
+void hf_engine_wake_list(struct hf_engine *e, struct hf_waiters *list, size_t most);
+
+/* engine_flight.c */
+
+/* HF_OK, and the write is under way; there must be a free flight. `other` may be NULL. */
+void hf_flight_begin(struct hf_engine *e, struct hf_item *item, struct hf_item *other,
+                     struct hf_intent *intent);
+bool hf_flight_is_free(const struct hf_engine *e);
+void hf_flight_on_outcome(struct hf_engine *e, const struct hf_event_outcome *outcome);
+void hf_flight_settle(struct hf_engine *e);
+void hf_flight_forget(struct hf_engine *e, struct hf_item *item);
+hf_ms hf_flight_deadline(const struct hf_engine *e);
+
+/* engine_draft.c */
+
+/* Begins a plan; it ends with hf_draft_end. */
+void hf_draft_begin(struct hf_engine *e, struct hf_intent *ret);
+
+/* A fresh id of ours. */
+void hf_draft_id(struct hf_engine *e, char ret_id[HF_ID_LEN + 1]);
+
+/* What an action leaves behind. */
+struct hf_draft_event {
+    Holdfast__V1__Event__Kind kind;
+    const char *agent, *task, *host; /* NULL for none */
+    const char *why;
+    const char *next;
+    const char *source, *evidence; /* NULL for none */
+};
+
+void hf_draft_event(struct hf_engine *e, struct hf_intent *ret,
+                    const struct hf_draft_event *event);
+
+/* 1: *ret is the write, and both items are under way. HF_ENOMEM. 0: it could not be made of
+ * what stands in etcd: `item` is broken. `why` is a sentence. */
+int hf_draft_end(struct hf_engine *e, struct hf_intent *ret, struct hf_item *item,
+                 struct hf_item *other, const char *why);
+
+/* 1: *ret is the alert, and `item` is looked at again at once. */
+int hf_draft_alert(struct hf_engine *e, struct hf_intent *ret, struct hf_item *item,
+                   const struct hf_intent_alert *alert);
+
+/* Formats into e->why or e->evidence, and returns it. */
+const char *hf_draft_why(struct hf_engine *e, const char *fmt, ...) HF_PRINTF(2, 3);
+const char *hf_draft_evidence(struct hf_engine *e, const char *fmt, ...) HF_PRINTF(2, 3);
+
+/* engine_death.c */
+
+/* The end of a life. */
+struct hf_death {
+    int64_t life;                  /* as one number; 0: none is known */
+    bool seen;                     /* an exit tells of it */
+    Holdfast__V1__Exit__Kind kind; /* unreachable unless seen */
+    hf_ms since;                   /* when we missed it, on our own clock */
+    hf_ms due;                     /* when it may be judged; `now` or before: now */
+    const char *why;               /* a sentence, while it may not */
+};
+
+/* generation * 2^48 + create revision. */
+int64_t hf_life_number(int32_t generation, int64_t create_rev);
+
+/* Of an agent that is not live. */
+struct hf_death hf_death_of_agent(const struct hf_engine *e, const struct hf_agent *agent);
+
+/* Of the owner of a task that is owned; false: the owner is live, or nobody can tell yet. */
+bool hf_death_of_owner(const struct hf_engine *e, const struct hf_task *task,
+                       struct hf_death *ret_death);
+
+/* Whether the fence policy of an agent that nobody saw die says to wait for its host. */
+bool hf_death_is_on_hold(const struct hf_engine *e, const struct hf_agent *agent,
+                         const struct hf_death *death);
+
+/* The name of the host that it lived on or was to be started on last; NULL: not known. */
+const char *hf_death_host(const struct hf_engine *e, const struct hf_agent *agent);
+
+/* engine_storm.c */
+
+void hf_engine_begin_storm(struct hf_engine *e);
+/* Whether what follows this death may happen now; if not, the agent waits for it. */
+bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,
+                          const struct hf_death *death);
+int hf_engine_decide_storm(struct hf_engine *e, struct hf_intent *ret);
+
+/* engine_health.c: the record as it shall be. It points into itself: do not copy it. */
+struct hf_health_draft {
+    Holdfast__V1__Health record;
+    struct hf_moments started, recovered;
+    Google__Protobuf__Timestamp next_start, next_at, evidence_at;
+    Holdfast__V1__Next next;
+    Holdfast__V1__Evidence evidence, *evidence_list[1];
+};
+
+void hf_health_begin(const struct hf_engine *e, const struct hf_agent *agent,
+                     struct hf_health_draft *ret_draft);
+/* `next` NULL: nothing by itself; `at` of the cluster clock, 0: no time. */
+void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State state,
+                   const char *why, const char *next, hf_ms at);
+void hf_health_set_evidence(const struct hf_engine *e, const struct hf_agent *agent,
+                            const struct hf_death *death, struct hf_health_draft *draft);
+void hf_health_set_restart(const struct hf_engine *e, struct hf_health_draft *draft,
+                           const struct hf_restart *restart);
+void hf_health_set_recover(struct hf_health_draft *draft,
+                           const struct hf_recover_agent *recover);
+struct hf_restart hf_health_get_restart(const Holdfast__V1__Health *health);
+
+/* Writes it for its own sake, with an event unless its kind is unknown. */
+int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_health_draft *draft,
+                    Holdfast__V1__Event__Kind kind, struct hf_intent *ret);
+
+/* engine_place.c */
+
+/* Where an agent may be started. */
+struct hf_place {
+    enum hf_placement_verdict verdict;
+    struct hf_host *host; /* of HOST */
+    const char *why, *next;
+    hf_ms at;
+};
+
+/* HF_OK or HF_ENOMEM. `elsewhere`: not where it was last. */
+int hf_engine_place(struct hf_engine *e, const struct hf_agent *agent, bool elsewhere,
+                    const struct hf_death *death, struct hf_place *ret_place) HF_MUST_CHECK;
+void hf_engine_pass_over(struct hf_engine *e, const char *name, const char *launcher);
+int hf_engine_reserve_host(struct hf_engine *e) HF_MUST_CHECK;
+void hf_engine_add_host(struct hf_engine *e, struct hf_host *host);
+void hf_engine_remove_host(struct hf_engine *e, struct hf_host *host);
+
+/* engine_start.c */
+
+int hf_engine_judge_starts(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret);
+
+/* Order a start, with a task of its own if one is due. */
+struct hf_start_order {
+    struct hf_host *host;
+    struct hf_restart restart; /* as it shall be stored */
+    const struct hf_death *death;
+    const char *why;
+    uint32_t attempt;
+};
+
+int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
+                    const struct hf_start_order *order, struct hf_intent *ret);
+
+/* engine_reset.c */
+
+/* What is to be done about a task whose owner is gone. */
+struct hf_reset_case {
+    struct hf_recover recover;
+    struct hf_recover_agent agent;
+    struct hf_recover_case facts;
+    struct hf_recover_decision decision;
+};
+
+void hf_engine_judge_reset(struct hf_engine *e, const struct hf_task *task,
+                           const struct hf_death *death, bool successor,
+                           struct hf_reset_case *ret_case);
+int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_death *death,
+                    struct hf_intent *ret);
+
+/* engine_bad.c */
+
+int hf_bad_note(struct hf_engine *e, const struct hf_event_bad *event) HF_MUST_CHECK;
+void hf_bad_forget(struct hf_engine *e, const struct hf_key *key);
+void hf_bad_clear(struct hf_engine *e);
+/* NULL, or why the object is not acted on. */
+const char *hf_bad_of_agent(struct hf_engine *e, const char *name);
+const char *hf_bad_of_task(struct hf_engine *e, const char *name);
+const char *hf_bad_of_host(struct hf_engine *e, const char *name);
+int hf_engine_decide_bad(struct hf_engine *e, struct hf_intent *ret);
+
+/* Decisions: 1, an intent; 0, none; HF_ENOMEM. */
+
+int hf_engine_decide_agent(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret);
+/* The same; it leaves the list that it waits in unless the decision says that it waits on. */
+int hf_engine_decide_waiting(struct hf_engine *e, struct hf_agent *agent,
+                             struct hf_intent *ret);
+int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret);
+int hf_engine_decide_role(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret);
+/* Meta is there and of a version and a history that we may write in, and the clock runs. */
+bool hf_engine_is_ready(const struct hf_engine *e);
+/* Whether it takes a write of ours to become ready. */
+bool hf_engine_is_due_first(const struct hf_engine *e, hf_ms now);
+int hf_engine_decide_meta(struct hf_engine *e, struct hf_intent *ret);
+int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret);
+
+/* What is worth remembering of a change; whether it has to be decided on. */
+bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent);
+bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task);
+bool hf_engine_note_role(struct hf_engine *e, struct hf_role *role);
+bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host);
+
+#endif

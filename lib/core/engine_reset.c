@@ -1,0 +1,116 @@
+#include "core/engine_private.h"
+
+static int64_t checkpoint_of(const struct hf_task *task)
+{
+    const Holdfast__V1__CheckpointRef *head = hf_task_record(task)->checkpoint;
+
+    return head != NULL ? head->seq : 0;
+}
+
+void hf_engine_judge_reset(struct hf_engine *e, const struct hf_task *task,
+                           const struct hf_death *death, bool successor,
+                           struct hf_reset_case *ret_case)
+{
+    hf_ms now = hf_engine_clock(e);
+    struct hf_reset_case c = {
+        .recover = hf_recover_load(hf_task_recovery(task)),
+        .agent = hf_recover_agent_load(hf_agent_health(task->owner)),
+        .facts = { .incarnation = death->life,
+                   .death = death->kind,
+                   .checkpoint = checkpoint_of(task),
+                   .successor = successor },
+    };
+
+    if (hf_mutated(e, HF_MUTANT_NO_RECOVER_COUNT))
+        c.recover.attempts = 0;
+    c.decision =
+        hf_recover_decide(&c.recover, &c.agent, &e->policy.recover, &c.facts, now, e->random);
+    hf_recover_on_decided(&c.recover, &c.agent, &c.facts, &c.decision, now);
+    *ret_case = c;
+}
+
+/* A life that did not adopt what its process works on must not go on working on it. */
+static bool must_end(const struct hf_agent *agent, const struct hf_death *death)
+{
+    return agent->live.record != NULL && !death->seen;
+}
+
+static void draft_health(struct hf_engine *e, const struct hf_task *task,
+                         const struct hf_death *death, const struct hf_reset_case *c,
+                         struct hf_health_draft *ret_draft)
+{
+    const struct hf_agent *agent = task->owner;
+    int64_t life = hf_life_number(e->generation, agent->live.seen.create_rev);
+
+    hf_health_begin(e, agent, ret_draft);
+    hf_health_set_recover(ret_draft, &c->agent);
+    if (!must_end(agent, death) || life <= ret_draft->record.end_upto)
+        return;
+    hf_health_set(ret_draft, HOLDFAST__V1__HEALTH__STATE__failing,
+                  "it came back and did not adopt its task in time", "its agentd ends it", 0);
+    hf_health_set_evidence(e, agent, death, ret_draft);
+    ret_draft->record.end_upto = life;
+}
+
+static int review(struct hf_engine *e, struct hf_task *task, struct hf_reset_case *c,
+                  struct hf_intent *ret)
+{
+    struct hf_task_state *state = hf_task_state(task);
+    struct hf_seen_task seen = { .seen = task->task.seen, .task = hf_task_record(task) };
+    struct hf_recover_record recovery;
+
+    if ((state->alerts & HF_ALERT_REVIEW) == 0) {
+        state->alerts |= HF_ALERT_REVIEW;
+        return hf_draft_alert(
+            e, ret, &state->item,
+            &(struct hf_intent_alert){ .kind = HOLDFAST__V1__EVENT__KIND__needs_review,
+                                       .agent = task->owner->name,
+                                       .task = task->name,
+                                       .why = c->decision.why,
+                                       .next = c->decision.next });
+    }
+    hf_draft_begin(e, ret);
+    hf_recover_store(&c->recover, task->name, &recovery);
+    hf_row_review(&ret->plan, &e->term, &seen, &task->recovery.seen, &recovery.record,
+                  c->decision.why);
+    hf_draft_event(e, ret,
+                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__needs_review,
+                                             .agent = task->owner->name,
+                                             .task = task->name,
+                                             .why = c->decision.why,
+                                             .next = c->decision.next });
+    return hf_draft_end(e, ret, &state->item, NULL, c->decision.why);
+}
+
+int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_death *death,
+                    struct hf_intent *ret)
+{
+    struct hf_agent *agent = task->owner;
+    struct hf_seen_task seen = { .seen = task->task.seen, .task = hf_task_record(task) };
+    struct hf_health_draft health;
+    struct hf_recover_record recovery;
+    struct hf_reset_case c;
+
+    hf_engine_judge_reset(e, task, death, false, &c);
+    if (c.decision.verdict == HF_RECOVER_WAIT)
+        return 0;
+    if (c.decision.verdict == HF_RECOVER_REVIEW)
+        return review(e, task, &c, ret);
+    hf_draft_begin(e, ret);
+    draft_health(e, task, death, &c, &health);
+    hf_recover_store(&c.recover, task->name, &recovery);
+    hf_row_reset(&ret->plan, &e->term, &seen, &task->recovery.seen,
+                 &(struct hf_reset){ .pending = c.decision.verdict == HF_RECOVER_NOW,
+                                     .reason = c.decision.why,
+                                     .recovery = &recovery.record,
+                                     .health = &agent->health.seen,
+                                     .next_health = &health.record });
+    hf_draft_event(e, ret,
+                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__reset,
+                                             .agent = agent->name,
+                                             .task = task->name,
+                                             .why = c.decision.why,
+                                             .next = c.decision.next });
+    return hf_draft_end(e, ret, &hf_task_state(task)->item, &hf_agent_state(agent)->item,
+                        c.decision.why);
+}

@@ -1,0 +1,149 @@
+#include "core/engine_private.h"
+
+#define TTL_MAX 3600000 /* a record may say anything */
+
+/* Counts of hosts that the guard goes by: those that have a record and have not left. */
+static void count_host(struct hf_engine *e, struct hf_host_state *state, bool counted,
+                       bool live)
+{
+    e->facts.hosts += (counted ? 1U : 0U) - (state->counted ? 1U : 0U);
+    e->facts.live +=
+        (counted && live ? 1U : 0U) - (state->counted && state->was_live ? 1U : 0U);
+    state->counted = counted;
+    state->was_live = live;
+}
+
+static void set_ttl(struct hf_engine *e, const struct hf_host *host)
+{
+    const Holdfast__V1__HostLive *live = (const Holdfast__V1__HostLive *)host->live.record;
+    hf_ms ttl = live != NULL && live->ttl != NULL ? live->ttl->seconds * 1000 : 0;
+
+    if (ttl > e->longest_ttl && ttl <= TTL_MAX)
+        e->longest_ttl = ttl;
+}
+
+bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host)
+{
+    struct hf_host_state *state = hf_host_state(host);
+    const Holdfast__V1__Host *record = hf_host_record(host);
+    bool was_live = state->was_live, was_counted = state->counted;
+    bool live = host->live.record != NULL;
+
+    if (state->place == 0) {
+        hf_engine_add_host(e, host);
+        state->known_at = e->now;
+    }
+    count_host(e, state, record != NULL && !record->left, live);
+    set_ttl(e, host);
+    if (live && !was_live)
+        state->live_at = e->now;
+    if (!e->synced)
+        return false;
+    if (was_counted && state->counted && was_live && !live)
+        hf_storm_on_lost(&e->storm, 1, &e->facts, e->now);
+    if (state->counted && !was_live && live)
+        hf_storm_on_back(&e->storm, e->now);
+    if (was_live != live)
+        hf_agenda_add(&e->agenda, &e->storm_item.agenda);
+    /* Whoever waits for a host may find one now. */
+    if (live)
+        hf_engine_wake_list(e, &e->homeless, 1000);
+    return false;
+}
+
+void hf_engine_begin_storm(struct hf_engine *e)
+{
+    hf_storm_on_begin(&e->storm, e->now);
+    if (e->facts.hosts > e->facts.live)
+        hf_storm_on_lost(&e->storm, e->facts.hosts - e->facts.live, &e->facts, e->now);
+    e->storm_state = HF_STORM_NORMAL;
+}
+
+bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,
+                          const struct hf_death *death)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+
+    if (death->seen || hf_mutated(e, HF_MUTANT_NO_STORM))
+        return true;
+    /* What was allowed for one life is allowed for those before it, not for the next. */
+    if (state->asks_for < death->life + 1) {
+        state->asks_for = death->life + 1;
+        state->granted = false;
+    }
+    if (state->granted)
+        return true;
+    hf_engine_wait_in(&e->paced, state);
+    hf_agenda_add(&e->agenda, &e->storm_item.agenda);
+    return false;
+}
+
+/* Lets those go that may, in the order in which they came. */
+static void grant(struct hf_engine *e)
+{
+    uint32_t agents = (uint32_t)hf_fleet_get_counts(e->fleet).agents;
+
+    while (e->paced.first != NULL) {
+        struct hf_agent_state *state = e->paced.first;
+        struct hf_agent *agent = state->item.object;
+        struct hf_storm_decision d;
+
+        if (agent->live.record != NULL && agent->tasks == NULL) {
+            hf_engine_wait_out(state);
+            continue;
+        }
+        d = hf_storm_take(&e->storm, HF_STORM_RESTART_UNSEEN, agents, e->now);
+        if (!d.allowed) {
+            hf_engine_wake(e, &e->storm_item, d.at);
+            return;
+        }
+        hf_engine_wait_out(state);
+        state->granted = true;
+        hf_agenda_add(&e->agenda, &state->item.agenda);
+        for (struct hf_task *task = agent->tasks; task != NULL; task = task->next_owned)
+            hf_agenda_add(&e->agenda, &hf_task_state(task)->item.agenda);
+    }
+}
+
+static int alert_storm(struct hf_engine *e, const struct hf_storm_view *view,
+                       struct hf_intent *ret)
+{
+    return hf_draft_alert(e, ret, &e->storm_item,
+                          &(struct hf_intent_alert){ .kind = HOLDFAST__V1__EVENT__KIND__storm,
+                                                     .why = view->why,
+                                                     .next = view->next });
+}
+
+/* The audit trail tells of a storm that begins, becomes worse or ends. */
+static int record_storm(struct hf_engine *e, const struct hf_storm_view *view,
+                        struct hf_intent *ret)
+{
+    int rc;
+
+    hf_draft_begin(e, ret);
+    hf_draft_event(
+        e, ret,
+        &(struct hf_draft_event){
+            .kind = HOLDFAST__V1__EVENT__KIND__storm,
+            .why = hf_draft_why(e, "%s: %s", hf_storm_state_name(view->state), view->why),
+            .next = view->next });
+    hf_row_lead(&ret->plan, &e->term);
+    rc = hf_draft_end(e, ret, &e->storm_item, NULL, e->why);
+    if (rc == 1)
+        e->storm_state = view->state;
+    return rc;
+}
+
+int hf_engine_decide_storm(struct hf_engine *e, struct hf_intent *ret)
+{
+    struct hf_storm_view view = hf_storm_get(&e->storm, e->now);
+
+    if (hf_storm_take_alert(&e->storm))
+        return alert_storm(e, &view, ret);
+    if (view.state != e->storm_state)
+        return record_storm(e, &view, ret);
+    grant(e);
+    if (view.at != HF_STORM_NEVER)
+        hf_engine_wake(e, &e->storm_item, view.at > e->now ? view.at : e->now + 1000);
+    return 0;
+}
