@@ -1,0 +1,203 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "core/node_private.h"
+
+/* Adopt. What it had is read from etcd, since the outcome of a claim may be unknown; after the
+ * new registration, which no write of the old one can follow. */
+
+static bool owned_before(const struct node_agent *a, const struct hf_cell *task)
+{
+    for (size_t i = 0; i < a->life_count; i++) {
+        if (hf_node_owns(&a->lives[i], task))
+            return true;
+    }
+    return false;
+}
+
+struct node_owned *hf_node_find_owned(const struct node_agent *a, const char *task)
+{
+    for (size_t i = 0; i < a->owned_count; i++) {
+        if (strcmp(a->owned[i].name, task) == 0)
+            return &a->owned[i];
+    }
+    return NULL;
+}
+
+int hf_node_add_owned(struct node_agent *a, const char *task)
+{
+    char *name;
+
+    if (hf_node_find_owned(a, task) != NULL)
+        return HF_OK;
+    if (!hf_grow(&a->owned, &a->owned_cap, a->owned_count + 1, sizeof *a->owned))
+        return HF_ENOMEM;
+    name = hf_strdup(task);
+    if (name == NULL)
+        return HF_ENOMEM;
+    a->owned[a->owned_count++] = (struct node_owned){ .name = name };
+    return HF_OK;
+}
+
+void hf_node_drop_owned(struct node_agent *a, const char *task)
+{
+    struct node_owned *owned = hf_node_find_owned(a, task);
+
+    if (owned == NULL)
+        return;
+    free(owned->name);
+    *owned = a->owned[--a->owned_count];
+}
+
+int hf_node_settle(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
+{
+    if (a->reg != REG_HOLDS || a->settled || a->asked != ASKED_NOTHING ||
+        (a->unadopted && !hf_node_lacks(node, HF_MUTANT_ADOPT_SOME)) ||
+        (a->process != PROCESS_BEGUN && a->process != PROCESS_HELD))
+        return NODE_GO_ON;
+    if (!a->tasks_read) {
+        hf_node_clear_cells(&a->todo, &a->todo_count, &a->todo_cap);
+        for (size_t i = 0; i < a->owned_count; i++)
+            a->owned[i].found = false;
+        hf_node_say(a, "what it owns has to be known", "its tasks are read", HF_NODE_NEVER);
+        return hf_node_read(
+            node, a, OP_SETTLE,
+            (struct hf_intent_read){ .whole_scope = true, .scope = HF_KEY_IN_TASKS }, ret);
+    }
+    if (a->todo_count > 0) {
+        struct hf_seen_task task = hf_node_seen_task(&a->todo[a->todo_count - 1]);
+
+        if (a->adopt_again)
+            return hf_node_read(
+                node, a, OP_ADOPT_READ,
+                (struct hf_intent_read){ .key = { HF_KEY_TASK, .name = task.task->id } }, ret);
+        hf_node_plan(node, ret);
+        hf_row_adopt(&ret->plan, &a->life, &task);
+        hf_node_say(a, "it was registered anew", "its tasks become its own again",
+                    HF_NODE_NEVER);
+        return hf_node_send(node, a, OP_ADOPT, "its owner is back as another incarnation", ret);
+    }
+    a->settled = true;
+    a->life_count = 0;
+    a->dirty = true;
+    hf_node_say(a, "it is registered, and its tasks are its own", "nothing", HF_NODE_NEVER);
+    return NODE_GO_ON;
+}
+
+void hf_node_on_adopted(struct node_agent *a, const struct hf_event_outcome *outcome)
+{
+    a->adopt_again = outcome->outcome != HF_OUTCOME_DONE;
+    if (!a->adopt_again && a->todo_count > 0)
+        hf_node_clear_cell(&a->todo[--a->todo_count]);
+}
+
+/* What one task that was read means for the agent. Needs no memory but what was set aside. */
+static void sort_task(struct node_agent *a, struct hf_fleet_change *found, char *text)
+{
+    struct hf_cell cell = { .seen = found->seen, .record = found->record };
+    struct node_owned *owned = hf_node_find_owned(a, found->key.name);
+    bool before = owned_before(a, &cell);
+
+    if (owned != NULL)
+        owned->found = before || hf_node_owns(&a->life, &cell) ||
+                       hf_task_is_final(hf_node_task(&cell)->state);
+    if (!before)
+        return;
+    cell.seen.text.data = text;
+    a->todo[a->todo_count++] = cell;
+    found->record = NULL;
+}
+
+static bool concerns(const struct node_agent *a, const struct hf_fleet_change *found)
+{
+    const Holdfast__V1__Task *task = (const Holdfast__V1__Task *)found->record;
+
+    return found->key.kind == HF_KEY_TASK && task != NULL && task->owner != NULL &&
+           hf_task_is_owned(task->state) && strcmp(task->owner->agent, a->name) == 0;
+}
+
+/* A task that it had begun and that is not its own any more is somebody else's, or will be: the
+ * process must not go on with it. */
+static void finish_settling(struct node_agent *a)
+{
+    a->tasks_read = true;
+    for (size_t i = a->owned_count; i-- > 0;) {
+        if (a->owned[i].found)
+            continue;
+        if (a->owned[i].begun)
+            a->unadopted = true;
+        hf_node_drop_owned(a, a->owned[i].name);
+    }
+}
+
+static int take_found(struct node_agent *a, struct hf_fleet_change *found)
+{
+    char *text;
+
+    if (!hf_grow(&a->todo, &a->todo_cap, a->todo_count + 1, sizeof *a->todo))
+        return HF_ENOMEM;
+    if (concerns(a, found) && hf_node_add_owned(a, found->key.name) != HF_OK)
+        return HF_ENOMEM;
+    text = hf_memdup(found->seen.text.data, found->seen.text.len);
+    if (text == NULL)
+        return HF_ENOMEM;
+    sort_task(a, found, text);
+    if (found->record != NULL)
+        free(text);
+    return HF_OK;
+}
+
+/* Without memory it begins from the front: the event is told again, and what was taken from it
+ * is recognised by its missing record. */
+static int take_tasks(struct node_agent *a, struct hf_event_answer *answer)
+{
+    for (size_t i = 0; i < answer->found_count; i++) {
+        struct hf_fleet_change *found = &answer->found[i];
+        bool known = found->record != NULL && found->key.kind == HF_KEY_TASK &&
+                     (concerns(a, found) || hf_node_find_owned(a, found->key.name) != NULL);
+
+        if (known && take_found(a, found) != HF_OK)
+            return HF_ENOMEM;
+    }
+    return HF_OK;
+}
+
+/* One task, after its adoption did not go through as it was. */
+static int look_again(struct node_agent *a, struct hf_event_answer *answer)
+{
+    struct hf_cell *last = &a->todo[a->todo_count - 1], next = { 0 };
+
+    if (answer->found_count > 0) {
+        int err = hf_node_make_cell(&answer->found[0], &next);
+
+        if (err != HF_OK)
+            return err;
+        answer->found[0].record = NULL;
+    }
+    hf_node_clear_cell(last);
+    *last = next;
+    a->adopt_again = false;
+    if (owned_before(a, last))
+        return HF_OK;
+    if (!hf_node_owns(&a->life, last) &&
+        !(hf_node_exists(last) && hf_task_is_final(hf_node_task(last)->state)))
+        a->unadopted = true;
+    hf_node_clear_cell(last);
+    a->todo_count--;
+    return HF_OK;
+}
+
+int hf_node_settle_answer(struct node_agent *a, struct hf_event_answer *answer)
+{
+    int err;
+
+    if (answer->err != HF_OK)
+        return HF_OK;
+    if (a->flight.op == OP_ADOPT_READ)
+        return look_again(a, answer);
+    err = take_tasks(a, answer);
+    if (err == HF_OK && !answer->more && answer->revision >= a->life.create_rev)
+        finish_settling(a);
+    return err;
+}

@@ -1,0 +1,222 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "core/node_private.h"
+
+static struct node_role *role_of(const struct hf_node *node, const struct node_agent *a)
+{
+    const Holdfast__V1__Spec *spec = hf_node_spec(a);
+
+    return spec != NULL ? hf_node_find_role(node, spec->role) : NULL;
+}
+
+static bool is_for(const struct hf_node *node, const struct node_entry *entry,
+                   const struct node_agent *a)
+{
+    return hf_node_lacks(node, HF_MUTANT_ANY_RESERVED) || entry->reserved_for[0] == '\0' ||
+           strcmp(entry->reserved_for, a->name) == 0;
+}
+
+size_t hf_node_count_claimable(const struct hf_node *node, const struct node_agent *a)
+{
+    struct node_role *role = role_of(node, a);
+    struct node_entry *entry;
+    size_t cursor = 0, count = 0;
+
+    while (role != NULL && (entry = hf_index_next(&role->entries, &cursor)) != NULL)
+        count += is_for(node, entry, a) ? 1 : 0;
+    return count;
+}
+
+/* What is reserved for it comes first, then what is more urgent, then what is older. */
+static int compare(const struct node_entry *x, const struct node_entry *y)
+{
+    bool x_mine = x->reserved_for[0] != '\0', y_mine = y->reserved_for[0] != '\0';
+
+    if (x_mine != y_mine)
+        return x_mine ? -1 : 1;
+    if (x->priority != y->priority)
+        return x->priority > y->priority ? -1 : 1;
+    return (x->create_rev > y->create_rev) - (x->create_rev < y->create_rev);
+}
+
+static bool is_as_good(const struct node_entry *x, const struct node_entry *y)
+{
+    return x->priority == y->priority &&
+           (x->reserved_for[0] != '\0') == (y->reserved_for[0] != '\0');
+}
+
+/* The best few, best first. */
+static size_t find_best(struct hf_node *node, struct node_agent *a,
+                        struct node_entry *best[NODE_SPREAD])
+{
+    struct node_role *role = role_of(node, a);
+    struct node_entry *entry;
+    size_t cursor = 0, count = 0;
+
+    while (role != NULL && (entry = hf_index_next(&role->entries, &cursor)) != NULL) {
+        size_t at;
+
+        if (!is_for(node, entry, a))
+            continue;
+        if (node->now < entry->skip_until) {
+            hf_node_wake(a, entry->skip_until);
+            continue;
+        }
+        for (at = count; at > 0 && compare(entry, best[at - 1]) < 0; at--) {
+            if (at < node->policy.claim_spread)
+                best[at] = best[at - 1];
+        }
+        if (at < node->policy.claim_spread)
+            best[at] = entry;
+        if (count < node->policy.claim_spread)
+            count++;
+    }
+    return count;
+}
+
+/* One of those that are as good as the best, at random: a herd does not try the same one. */
+static struct node_entry *choose(struct hf_node *node, struct node_agent *a)
+{
+    struct node_entry *best[NODE_SPREAD];
+    size_t count = find_best(node, a, best), equal = 0;
+
+    while (equal < count && is_as_good(best[equal], best[0]))
+        equal++;
+    return equal > 0 ? best[((uint64_t)node->random * equal) >> 32] : NULL;
+}
+
+static size_t most_tasks(const struct hf_node *node, const struct node_agent *a)
+{
+    const Holdfast__V1__Spec *spec = hf_node_spec(a);
+
+    return spec != NULL && spec->max_tasks > 0 ? (size_t)spec->max_tasks
+                                               : node->policy.max_tasks;
+}
+
+/* The tasks that it has are looked at first: one that it claimed and did not start is offered
+ * again; one that is not its own any more makes room. */
+static int look_at_owned(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                         struct hf_intent *ret)
+{
+    if (ask->stage == ASK_READ) {
+        const Holdfast__V1__Task *task = hf_node_task(&ask->cell);
+
+        if (!hf_node_owns(&a->life, &ask->cell) || !hf_task_is_owned(task->state)) {
+            hf_node_drop_owned(a, a->owned[ask->cursor].name);
+        } else if (task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+                   a->owned_count >= most_tasks(node, a)) {
+            hf_node_answer_read(ask);
+            return NODE_GO_ON;
+        } else {
+            ask->cursor++;
+        }
+        ask->stage = ASK_NEW;
+    }
+    if (ask->cursor < a->owned_count)
+        return hf_node_ask_read(node, a, ask, a->owned[ask->cursor].name, ret);
+    ask->looked = true;
+    return NODE_GO_ON;
+}
+
+static int try_one(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                   struct hf_intent *ret)
+{
+    struct node_entry *entry;
+
+    if (!hf_node_is_told(node, a))
+        return NODE_GO_ON;
+    entry = choose(node, a);
+    if (entry == NULL)
+        return NODE_GO_ON;
+    free(ask->task);
+    ask->task = hf_strdup(entry->name);
+    if (ask->task == NULL)
+        return HF_ENOMEM;
+    return hf_node_ask_read(node, a, ask, ask->task, ret);
+}
+
+static void pass_over(struct hf_node *node, struct node_agent *a, const char *task)
+{
+    struct node_role *role = role_of(node, a);
+    struct node_entry *entry = role != NULL ? hf_index_get(&role->entries, task) : NULL;
+
+    if (entry != NULL)
+        entry->skip_until = node->now + node->policy.retry;
+}
+
+static bool can_claim(const struct hf_node *node, const struct node_agent *a,
+                      const struct node_ask *ask)
+{
+    const Holdfast__V1__Task *task = hf_node_task(&ask->cell);
+
+    return task != NULL && hf_task_next(task, HF_TASK_CLAIM).allowed &&
+           (hf_node_lacks(node, HF_MUTANT_ANY_RESERVED) || task->reserved_for[0] == '\0' ||
+            strcmp(task->reserved_for, a->name) == 0);
+}
+
+static int claim_it(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                    struct hf_intent *ret)
+{
+    struct hf_seen_task task = hf_node_seen_task(&ask->cell);
+
+    if (!can_claim(node, a, ask)) {
+        pass_over(node, a, ask->task);
+        ask->stage = ASK_NEW;
+        return try_one(node, a, ask, ret);
+    }
+    /* From here on it may be ours, whatever we hear of it. */
+    if (hf_node_add_owned(a, ask->task) != HF_OK)
+        return HF_ENOMEM;
+    hf_plan_init(&ret->plan, node->ns, HF_WRITER_OWNER, ask->op_id);
+    hf_row_claim(&ret->plan, &a->life, &task);
+    return hf_node_ask_send(node, a, ask, ask->task, ret);
+}
+
+/* Refused: somebody was faster, and it is not ours. Unknown: it may be, so what it owns is
+ * looked at again. */
+void hf_node_ask_again(struct node_agent *a, struct node_ask *ask, bool unknown)
+{
+    if (ask->kind != HF_ASK_CLAIM)
+        return;
+    if (unknown) {
+        ask->looked = false;
+        ask->cursor = 0;
+    } else {
+        hf_node_drop_owned(a, ask->task);
+    }
+}
+
+static bool has_other_claim(const struct node_agent *a, const struct node_ask *ask)
+{
+    for (const struct node_ask *other = a->asks; other != ask; other = other->next) {
+        if (other->kind == HF_ASK_CLAIM && other->stage != ASK_ANSWERED)
+            return true;
+    }
+    return false;
+}
+
+int hf_node_claim(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                  struct hf_intent *ret)
+{
+    int rc = NODE_GO_ON;
+
+    /* One after the other, or both would find the same room. */
+    if (!has_other_claim(a, ask)) {
+        if (!ask->looked)
+            rc = look_at_owned(node, a, ask, ret);
+        else if (ask->stage == ASK_READ)
+            return claim_it(node, a, ask, ret);
+        if (rc == NODE_GO_ON && ask->stage != ASK_ANSWERED)
+            rc = try_one(node, a, ask, ret);
+    }
+    if (rc != NODE_GO_ON || ask->stage == ASK_ANSWERED)
+        return rc;
+    if (node->now >= ask->until) {
+        hf_node_answer(ask, HF_ENOENT, "there is no task for it");
+        return NODE_GO_ON;
+    }
+    hf_node_wake(a, ask->until);
+    return NODE_GO_ON;
+}
