@@ -1,0 +1,156 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "io/runner_private.h"
+
+enum { WRITES_AT_ONCE = 64 };
+
+/* Two keys with one hash only wait for each other needlessly. */
+static void note_keys(struct hf_flight *flight)
+{
+    const struct hf_plan *plan = &flight->plan;
+    uint32_t seed = flight->runner->seed;
+
+    for (size_t i = 0; i < plan->write_count; i++)
+        flight->keys[flight->touched++] =
+            hf_hash(seed, plan->writes[i].key, strlen(plan->writes[i].key));
+    flight->written = flight->touched;
+    for (size_t i = 0; i < plan->guard_count; i++)
+        flight->keys[flight->touched++] =
+            hf_hash(seed, plan->guards[i].key, strlen(plan->guards[i].key));
+}
+
+static bool changes_what_touches(const struct hf_flight *a, const struct hf_flight *b)
+{
+    for (size_t i = 0; i < a->written; i++) {
+        for (size_t k = 0; k < b->touched; k++) {
+            if (a->keys[i] == b->keys[k])
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool conflict(const struct hf_flight *a, const struct hf_flight *b)
+{
+    return changes_what_touches(a, b) || changes_what_touches(b, a);
+}
+
+/* Whoever waited for it need not any more; its outcome is told in the next turn. */
+static void answer(struct hf_flight *flight, enum hf_outcome outcome, hf_rev revision, int err)
+{
+    struct hf_runner *runner = flight->runner;
+
+    if (flight->state == HF_FLIGHT_SENT)
+        runner->sent--;
+    flight->state = HF_FLIGHT_ANSWERED;
+    flight->commit = NULL;
+    flight->outcome.outcome = outcome;
+    flight->outcome.revision = revision;
+    flight->outcome.err = err;
+    runner->stats.writes[outcome]++;
+    for (struct hf_flight *later = flight->next; later != NULL; later = later->next) {
+        if (conflict(flight, later))
+            later->blockers--;
+    }
+    hf_runner_soon(runner);
+}
+
+static void on_commit(const struct hf_commit_result *result, void *arg)
+{
+    struct hf_flight *flight = arg;
+    struct hf_runner *runner = flight->runner;
+
+    hf_runner_on_result(runner, &result->result);
+    if (result->outcome == HF_OUTCOME_UNKNOWN || result->outcome == HF_OUTCOME_FAILED)
+        hf_runner_complain(runner, "write", result->result.err, result->result.message);
+    answer(flight, result->outcome, result->revision, result->result.err);
+}
+
+/* A leader that cannot act now will not have been one when the write arrives. */
+static void launch(struct hf_flight *flight)
+{
+    struct hf_runner *runner = flight->runner;
+    int err = HF_EFENCED;
+
+    if (runner->candidate == NULL || hf_candidate_can_act(runner->candidate))
+        err = hf_commit_start(&runner->backend, &flight->plan, 0, on_commit, flight,
+                              &flight->commit);
+    if (err != HF_OK) {
+        answer(flight, HF_OUTCOME_FAILED, 0, err);
+        return;
+    }
+    flight->state = HF_FLIGHT_SENT;
+    runner->sent++;
+}
+
+void hf_flights_launch(struct hf_runner *runner)
+{
+    size_t most = runner->cfg.writes_at_once > 0 ? runner->cfg.writes_at_once : WRITES_AT_ONCE;
+
+    for (struct hf_flight *flight = runner->flights; flight != NULL && runner->sent < most;
+         flight = flight->next) {
+        if (flight->state == HF_FLIGHT_WAITING && flight->blockers == 0)
+            launch(flight);
+    }
+}
+
+void hf_flight_start(struct hf_runner *runner, struct hf_intent *intent)
+{
+    struct hf_flight *flight = runner->spare_flight;
+
+    runner->spare_flight = NULL;
+    flight->runner = runner;
+    flight->outcome.token = intent->token;
+    flight->plan = intent->plan;
+    intent->kind = HF_INTENT_NONE; /* the plan is ours now */
+    note_keys(flight);
+    for (struct hf_flight *earlier = runner->flights; earlier != NULL; earlier = earlier->next)
+        flight->blockers +=
+            earlier->state != HF_FLIGHT_ANSWERED && conflict(earlier, flight) ? 1 : 0;
+    *runner->flights_end = flight;
+    runner->flights_end = &flight->next;
+    runner->stats.flights++;
+}
+
+static void remove_flight(struct hf_runner *runner, struct hf_flight **link)
+{
+    struct hf_flight *flight = *link;
+
+    *link = flight->next;
+    if (runner->flights_end == &flight->next)
+        runner->flights_end = link;
+    hf_plan_done(&flight->plan);
+    free(flight);
+    runner->stats.flights--;
+}
+
+int hf_flights_tell(struct hf_runner *runner)
+{
+    struct hf_flight **link = &runner->flights;
+
+    while (*link != NULL) {
+        struct hf_event event = { .kind = HF_EVENT_OUTCOME, .outcome = (*link)->outcome };
+
+        if ((*link)->state != HF_FLIGHT_ANSWERED) {
+            link = &(*link)->next;
+            continue;
+        }
+        if (hf_runner_step(runner, &event) == HF_ENOMEM)
+            return HF_ENOMEM;
+        remove_flight(runner, link);
+    }
+    return HF_OK;
+}
+
+void hf_flights_cancel(struct hf_runner *runner)
+{
+    while (runner->flights != NULL) {
+        if (runner->flights->state == HF_FLIGHT_SENT)
+            hf_commit_cancel(runner->flights->commit);
+        remove_flight(runner, &runner->flights);
+    }
+    free(runner->spare_flight);
+    runner->spare_flight = NULL;
+}
