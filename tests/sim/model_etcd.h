@@ -136,7 +136,8 @@ uint64_t hfs_etcd_get_term(const struct hfs_etcd *etcd);
  * is extended. HF_EAGAIN when nobody leads. */
 int hfs_etcd_change_leader(struct hfs_etcd *etcd) HF_MUST_CHECK;
 
-/* L1 without a story: revokes that many of 100 leases at once, whoever renewed them. */
+/* L1 without a story: revokes that many of 100 leases at once, whoever renewed them; none while
+ * nobody leads, since that would be a change that no member has. */
 int hfs_etcd_revoke_leases(struct hfs_etcd *etcd, unsigned percent) HF_MUST_CHECK;
 
 /* Backups. */

@@ -113,6 +113,8 @@ int hfs_expiry_on_time(struct hfs_etcd *etcd)
 
 int hfs_etcd_revoke_leases(struct hfs_etcd *etcd, unsigned percent)
 {
+    if (!hfs_members_can_commit(etcd))
+        return HF_OK;
     /* From the last to the first: each revocation moves those behind it. */
     for (size_t i = etcd->leases.count; i-- > 0;) {
         int err = HF_OK;

@@ -1,0 +1,278 @@
+/* agent.c - what the agents' programs do: ask for work, do it step by step, keep checkpoints,
+ * and sometimes die of it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/cluster.h"
+
+enum {
+    CLAIM_MS = 30000,
+    ANSWER_MS = 20000,
+    AGAIN_MS = 1000,
+    STEP_MS = 1000,
+    STEPS = 5,
+    CONFLICTS = 3
+};
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+static struct hfs_cluster *cluster_of(const struct hfs_agent *agent)
+{
+    return agent->host->cluster;
+}
+
+static void after(struct hfs_agent *agent, hf_ms length)
+{
+    struct hfs_world *world = &cluster_of(agent)->world;
+
+    hfs_timer_start(world, &agent->timer, world->now + length);
+}
+
+static hf_ms draw_step(struct hfs_agent *agent)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+    hf_ms most = cluster->cfg.step_max > 0 ? cluster->cfg.step_max : STEP_MS;
+
+    return 50 + (hf_ms)hfs_random_below(&cluster->dice, (uint64_t)most);
+}
+
+/* How long a task is, is its own. */
+static unsigned steps_of(struct hfs_cluster *cluster, const char *task)
+{
+    unsigned sum = 0, most = cluster->cfg.steps_max > 0 ? cluster->cfg.steps_max : STEPS;
+
+    for (const char *c = task; *c != '\0'; c++)
+        sum = sum * 31 + (unsigned char)*c;
+    return 1 + sum % most;
+}
+
+/* Checkpoints. */
+
+static struct hfs_body *find_body(struct hfs_cluster *cluster, const char *task,
+                                  const char *key)
+{
+    for (size_t i = 0; i < cluster->body_count; i++) {
+        struct hfs_body *body = &cluster->bodies[i];
+
+        if (strcmp(body->task, task) == 0 && strcmp(body->key, key) == 0)
+            return body;
+    }
+    return NULL;
+}
+
+int hfs_cluster_verify(struct hfs_cluster *cluster, const Holdfast__V1__Checkpoint *entry)
+{
+    const struct hfs_body *body = find_body(cluster, entry->task, entry->key);
+
+    return body != NULL ? body->verdict : HF_ENOENT;
+}
+
+/* The newest body with that number; a number may be used again when its Txn came to nothing. */
+static const struct hfs_body *body_of(struct hfs_cluster *cluster, const char *task,
+                                      int64_t seq)
+{
+    for (size_t i = cluster->body_count; i-- > 0;) {
+        const struct hfs_body *body = &cluster->bodies[i];
+
+        if (strcmp(body->task, task) == 0 && body->seq == seq)
+            return body;
+    }
+    return NULL;
+}
+
+static struct hfs_body *make_body(struct hfs_agent *agent)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+    struct hfs_body *body;
+
+    hfs_grow(&cluster->bodies, &cluster->body_cap, cluster->body_count + 1, sizeof *body);
+    body = &cluster->bodies[cluster->body_count++];
+    *body = (struct hfs_body){ .step = agent->step, .verdict = HF_OK };
+    (void)snprintf(body->task, sizeof body->task, "%s", agent->task);
+    (void)snprintf(body->key, sizeof body->key, "%zu", cluster->body_count);
+    if (hfs_random_percent(&cluster->dice, cluster->cfg.corrupt_percent))
+        body->verdict = HF_ECORRUPT;
+    else if (hfs_random_percent(&cluster->dice, cluster->cfg.missing_percent))
+        body->verdict = HF_ENOENT;
+    body->poison = hfs_random_percent(&cluster->dice, cluster->cfg.poison_percent);
+    agent->body = cluster->body_count - 1;
+    return body;
+}
+
+/* Asking. */
+
+static const char *const ASKS[] = { "who it is",        "to report", "for a task",
+                                    "to submit",        "to start",  "progress",
+                                    "to complete",      "to fail",   "to release",
+                                    "for a checkpoint", "to leave" };
+
+static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+    struct hf_event event = { .kind = HF_EVENT_ASK };
+    Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+
+    hfs_note(&cluster->world, "  %s asks %s %s", agent->config->name, ASKS[kind], agent->task);
+    agent->ask = ++cluster->last_token;
+    agent->asked = kind;
+    event.ask = (struct hf_event_ask){ .token = agent->ask,
+                                       .kind = kind,
+                                       .agent = agent->config->name,
+                                       .instance_id = agent->instance,
+                                       .task = agent->task[0] != '\0' ? agent->task : NULL,
+                                       .text = "" };
+    if (kind == HF_ASK_CLAIM)
+        event.ask.until = hfs_process_now(&agent->host->machine) + wait;
+    if (kind == HF_ASK_CHECKPOINT) {
+        const struct hfs_body *body = make_body(agent);
+
+        entry.task = agent->task;
+        entry.sha256 =
+            (char *)"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        entry.store = (char *)"model";
+        entry.key = (char *)body->key;
+        event.ask.checkpoint = &entry;
+    }
+    hfs_link_tell(agent->host, &event);
+    /* A link that died does not answer. */
+    after(agent, wait + ANSWER_MS);
+}
+
+static void look_for_work(struct hfs_agent *agent)
+{
+    agent->task[0] = '\0';
+    agent->started = false;
+    agent->step = 0;
+    agent->poisoned = false;
+    if (agent->config->kind == HFS_IDLE)
+        return; /* idle is normal */
+    ask(agent, HF_ASK_CLAIM, CLAIM_MS);
+}
+
+static void take_task(struct hfs_agent *agent, const char *task, int64_t checkpoint)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+    const struct hfs_body *body = checkpoint > 0 ? body_of(cluster, task, checkpoint) : NULL;
+
+    (void)snprintf(agent->task, sizeof agent->task, "%s", task);
+    agent->conflicts = 0;
+    agent->steps = steps_of(cluster, task);
+    agent->step = body != NULL && body->verdict == HF_OK ? body->step : 0;
+    agent->poisoned = body != NULL && body->poison;
+    agent->started = false;
+    ask(agent, HF_ASK_START, 0);
+}
+
+static void die(struct hfs_agent *agent, int32_t status)
+{
+    hfs_keeper_end(agent,
+                   status == 0 ? HOLDFAST__V1__EXIT__KIND__finished
+                               : HOLDFAST__V1__EXIT__KIND__crashed,
+                   status, 0);
+}
+
+/* One step of the task: an effect. True: the program died of it. */
+static bool do_step(struct hfs_agent *agent)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+
+    agent->step++;
+    cluster->effects++;
+    if (agent->poisoned || (agent->config->kind == HFS_CRASH_STEP && agent->step == 2) ||
+        (agent->config->kind == HFS_FLAKY && hfs_random_percent(&cluster->dice, 5))) {
+        die(agent, 1);
+        return true;
+    }
+    return false;
+}
+
+static void work(struct hfs_agent *agent)
+{
+    if (!agent->started) {
+        ask(agent, HF_ASK_START, 0);
+    } else if (agent->step >= agent->steps) {
+        ask(agent, HF_ASK_COMPLETE, 0);
+    } else if (!do_step(agent)) {
+        if (hfs_random_percent(&cluster_of(agent)->dice, 40))
+            ask(agent, HF_ASK_CHECKPOINT, 0);
+        else
+            after(agent, draw_step(agent));
+    }
+}
+
+void hfs_agent_on_timer(struct hfs_timer *timer)
+{
+    struct hfs_agent *agent = OWNER(timer, struct hfs_agent, timer);
+
+    if (agent->frozen) {
+        agent->missed = true;
+        return;
+    }
+    agent->ask = 0; /* what has not been answered will not be */
+    if (agent->leaving || agent->config->kind == HFS_CRASH_START)
+        die(agent, agent->leaving ? 0 : 1);
+    else if (agent->task[0] == '\0')
+        look_for_work(agent);
+    else
+        work(agent);
+}
+
+void hfs_agent_begin(struct hfs_agent *agent, const char *task, int64_t checkpoint)
+{
+    if (agent->config->kind == HFS_CRASH_START)
+        after(agent, 100);
+    else if (task != NULL)
+        take_task(agent, task, checkpoint);
+    else
+        after(agent, 10);
+}
+
+/* Answers. */
+
+static void on_claimed(struct hfs_agent *agent, const struct hf_intent_reply *reply)
+{
+    if (reply->err != HF_OK || reply->task == NULL)
+        after(agent, AGAIN_MS);
+    else
+        take_task(agent, reply->task->id,
+                  reply->seq > 0                    ? reply->seq
+                  : reply->task->checkpoint != NULL ? reply->task->checkpoint->seq
+                                                    : 0);
+}
+
+static void on_completed(struct hfs_agent *agent)
+{
+    agent->task[0] = '\0';
+    agent->leaving = agent->config->kind == HFS_FINISHER;
+    after(agent, 10);
+}
+
+void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
+                        const struct hf_intent_reply *reply)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+
+    /* One that stands still reads nothing; it asks again when it goes on. */
+    if (agent->ask != token || agent->ended || agent->frozen)
+        return;
+    agent->ask = 0;
+    hfs_note(&cluster->world, "  %s is told %s: %s %s", agent->config->name,
+             hf_err_name(reply->err), ASKS[agent->asked],
+             reply->task != NULL ? reply->task->id : "");
+    if (agent->asked == HF_ASK_CHECKPOINT && reply->err == HF_OK)
+        cluster->bodies[agent->body].seq = reply->seq;
+    if (agent->asked == HF_ASK_CLAIM) {
+        on_claimed(agent, reply);
+    } else if (reply->err == HF_EAGAIN || reply->err == HF_ETIMEOUT ||
+               (reply->err == HF_ECONFLICT && agent->conflicts++ < CONFLICTS)) {
+        after(agent, AGAIN_MS);
+    } else if (reply->err != HF_OK && agent->asked != HF_ASK_CHECKPOINT) {
+        agent->task[0] = '\0'; /* it is not ours, or not any more */
+        after(agent, AGAIN_MS);
+    } else if (agent->asked == HF_ASK_COMPLETE) {
+        on_completed(agent);
+    } else {
+        agent->started |= agent->asked == HF_ASK_START;
+        after(agent, draw_step(agent));
+    }
+}

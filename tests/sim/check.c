@@ -1,0 +1,340 @@
+#include "sim/check_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/json.h"
+
+/* Tables. */
+
+struct c_agent *hfs_check_agent(struct hfs_check *check, const char *name)
+{
+    struct c_agent *agent;
+
+    for (size_t i = 0; i < check->agent_count; i++) {
+        if (strcmp(check->agents[i].name, name) == 0)
+            return &check->agents[i];
+    }
+    hfs_grow(&check->agents, &check->agent_cap, check->agent_count + 1, sizeof *agent);
+    agent = &check->agents[check->agent_count++];
+    *agent = (struct c_agent){ 0 };
+    (void)snprintf(agent->name, sizeof agent->name, "%s", name);
+    return agent;
+}
+
+struct c_task *hfs_check_task(struct hfs_check *check, const char *name)
+{
+    struct c_task *task;
+
+    for (size_t i = 0; i < check->task_count; i++) {
+        if (strcmp(check->tasks[i].name, name) == 0)
+            return &check->tasks[i];
+    }
+    hfs_grow(&check->tasks, &check->task_cap, check->task_count + 1, sizeof *task);
+    task = &check->tasks[check->task_count++];
+    *task = (struct c_task){ 0 };
+    (void)snprintf(task->name, sizeof task->name, "%s", name);
+    return task;
+}
+
+struct c_lease *hfs_check_find_lease(struct hfs_check *check, int64_t id)
+{
+    for (size_t i = check->lease_count; i-- > 0;) {
+        if (check->leases[i].id == id)
+            return &check->leases[i];
+    }
+    return NULL;
+}
+
+void hfs_check_violate(struct hfs_check *check, const char *fmt, ...)
+{
+    va_list args;
+
+    if (check->violation[0] != '\0')
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(check->violation, sizeof check->violation, fmt, args);
+    va_end(args);
+    hfs_note(check->world, "VIOLATION %s", check->violation);
+}
+
+const char *hfs_check_get_violation(const struct hfs_check *check)
+{
+    return check->violation[0] != '\0' ? check->violation : NULL;
+}
+
+/* Revisions. */
+
+static void release_changes(struct hfs_check *check)
+{
+    for (size_t i = 0; i < check->change_count; i++)
+        hf_json_free(check->changes[i].record);
+    check->change_count = 0;
+}
+
+static void take_entry(struct hfs_check *check, const struct hfs_entry *entry)
+{
+    size_t prefix = sizeof "/holdfast//" - 1 + strlen(check->ns);
+    struct c_change *change;
+    const ProtobufCMessageDescriptor *type;
+
+    hfs_grow(&check->changes, &check->change_cap, check->change_count + 1, sizeof *change);
+    change = &check->changes[check->change_count];
+    *change = (struct c_change){ .entry = entry, .deleted = entry->version == 0 };
+    if (hf_key_parse(check->ns, hfs_entry_key(entry), change->scratch, &change->key, NULL) !=
+        HF_OK) {
+        hfs_check_violate(check, "I9 a key that none is: %.*s", (int)entry->key->len,
+                          entry->key->bytes);
+        return;
+    }
+    check->change_count++;
+    hfs_note(check->world, "  %lld %s %s %.*s%s%.*s", (long long)entry->mod_rev,
+             check->writer != NULL ? check->writer->name : "etcd",
+             change->deleted ? "deletes" : "puts", (int)(entry->key->len - prefix),
+             entry->key->bytes + prefix, check->world->note_values ? " " : "",
+             check->world->note_values ? (int)entry->value_len : 0, entry->value);
+    type = hf_key_get_record(change->key.kind);
+    if (change->deleted || type == NULL)
+        return;
+    if (hf_json_decode(type, entry->value, entry->value_len, NULL, &change->record, NULL) !=
+        HF_OK)
+        hfs_check_violate(check, "I9 %.*s cannot be read", (int)entry->key->len,
+                          entry->key->bytes);
+}
+
+/* The strings of a parsed key lie in its own scratch, which has moved with the array. */
+static void mend_keys(struct hfs_check *check)
+{
+    for (size_t i = 0; i < check->change_count; i++) {
+        struct c_change *change = &check->changes[i];
+
+        (void)!hf_key_parse(check->ns, hfs_entry_key(change->entry), change->scratch,
+                            &change->key, NULL);
+    }
+}
+
+static void look(struct hfs_check *check, bool judge)
+{
+    mend_keys(check);
+    for (size_t i = 0; i < check->change_count && judge; i++)
+        hfs_check_judge(check, &check->changes[i]);
+    for (size_t i = 0; i < check->change_count; i++)
+        hfs_check_apply(check, &check->changes[i]);
+    for (size_t i = 0; i < check->change_count && judge; i++)
+        hfs_check_judge_after(check, &check->changes[i]);
+    release_changes(check);
+}
+
+void hfs_check_commit(struct hfs_check *check, const struct hfs_process *writer)
+{
+    const struct hfs_store *store = hfs_etcd_get_store(check->etcd);
+    size_t i = hfs_store_find(store, check->revision + 1);
+
+    check->writer = writer;
+    while (i < store->log_count) {
+        check->revision = store->log[i]->mod_rev;
+        for (; i < store->log_count && store->log[i]->mod_rev == check->revision; i++)
+            take_entry(check, store->log[i]);
+        check->counts.revisions++;
+        look(check, true);
+    }
+    check->revision = store->revision;
+}
+
+void hfs_check_restored(struct hfs_check *check)
+{
+    const struct hfs_store *store = hfs_etcd_get_store(check->etcd);
+
+    check->agent_count = check->task_count = 0;
+    check->leader_rev = check->leader_lease = 0;
+    check->term = 0;
+    check->restored_at = check->world->now;
+    check->was_restored = true;
+    for (size_t i = 0; i < store->key_count; i++) {
+        if (store->keys[i]->newest->version > 0)
+            take_entry(check, store->keys[i]->newest);
+    }
+    look(check, false);
+    check->revision = store->revision;
+}
+
+/* Leases. */
+
+void hfs_check_lease(struct hfs_check *check, int64_t id, const struct hfs_process *owner)
+{
+    struct c_lease *lease = hfs_check_find_lease(check, id);
+
+    if (lease == NULL) {
+        hfs_grow(&check->leases, &check->lease_cap, check->lease_count + 1, sizeof *lease);
+        lease = &check->leases[check->lease_count++];
+        *lease = (struct c_lease){ .id = id };
+    }
+    lease->owner = owner;
+}
+
+void hfs_check_renewed(struct hfs_check *check, int64_t id, hf_ms until)
+{
+    struct c_lease *lease = hfs_check_find_lease(check, id);
+
+    if (lease != NULL && until > lease->promised_until)
+        lease->promised_until = until;
+}
+
+/* Processes. */
+
+/* Whether two processes of one agent may be excused: etcd has taken back what it had promised,
+ * or forgot it when it was restored. */
+static bool is_excused(struct hfs_check *check, const struct c_process *process)
+{
+    const struct c_lease *lease = hfs_check_find_lease(check, process->lease);
+
+    if (check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE)
+        return true;
+    return lease != NULL && lease->gone && check->world->now <= lease->promised_until;
+}
+
+void hfs_check_runs(struct hfs_check *check, const char *agent, const char *instance,
+                    int64_t lease)
+{
+    struct c_process *process;
+
+    for (size_t i = 0; i < check->process_count; i++) {
+        process = &check->processes[i];
+        if (strcmp(process->agent, agent) == 0 && strcmp(process->instance, instance) != 0 &&
+            !is_excused(check, process))
+            hfs_check_violate(check, "I10 two processes of %s run at once: %s and %s", agent,
+                              process->instance, instance);
+    }
+    hfs_check_stands(check, instance);
+    hfs_grow(&check->processes, &check->process_cap, check->process_count + 1, sizeof *process);
+    process = &check->processes[check->process_count++];
+    *process = (struct c_process){ .lease = lease };
+    (void)snprintf(process->agent, sizeof process->agent, "%s", agent);
+    (void)snprintf(process->instance, sizeof process->instance, "%s", instance);
+}
+
+void hfs_check_stands(struct hfs_check *check, const char *instance)
+{
+    for (size_t i = 0; i < check->process_count; i++) {
+        if (strcmp(check->processes[i].instance, instance) != 0)
+            continue;
+        check->processes[i] = check->processes[--check->process_count];
+        return;
+    }
+}
+
+void hfs_check_begins(struct hfs_check *check, const char *agent, const char *instance,
+                      int64_t create_rev)
+{
+    struct c_agent *known = hfs_check_agent(check, agent);
+
+    check->counts.starts++;
+    if (create_rev != 0 && known->begun_rev >= create_rev && !check->was_restored)
+        hfs_check_violate(check, "I8 %s begins twice as incarnation %lld", agent,
+                          (long long)create_rev);
+    if (!check->was_restored && strcmp(known->life.instance, instance) != 0)
+        hfs_check_violate(check, "I8 %s begins as %s, but what was registered last is %s",
+                          agent, instance, known->life.instance);
+    known->begun_rev = create_rev;
+}
+
+/* Life. */
+
+struct hfs_check *hfs_check_new(struct hfs_world *world, struct hfs_etcd *etcd, const char *ns)
+{
+    struct hfs_check *check = hfs_alloc(sizeof *check);
+
+    check->world = world;
+    check->etcd = etcd;
+    check->ns = ns;
+    check->revision = hfs_etcd_get_store(etcd)->revision;
+    check->recover = hf_recover_policy_default();
+    check->restart = hf_restart_policy_default();
+    return check;
+}
+
+void hfs_check_free(struct hfs_check *check)
+{
+    if (check == NULL)
+        return;
+    release_changes(check);
+    free(check->changes);
+    free(check->agents);
+    free(check->tasks);
+    free(check->leases);
+    free(check->processes);
+    free(check);
+}
+
+/* Rest. */
+
+bool hfs_check_is_live(const struct hfs_check *check, const char *agent)
+{
+    return hfs_check_agent((struct hfs_check *)check, agent)->life.present;
+}
+
+bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent)
+{
+    return hfs_check_agent((struct hfs_check *)check, agent)->stopped;
+}
+
+const char *hfs_check_get_live_host(const struct hfs_check *check, const char *agent)
+{
+    return hfs_check_agent((struct hfs_check *)check, agent)->life.host;
+}
+
+static bool is_open(const struct c_task *task)
+{
+    return task->exists && !hfs_check_is_final(task->state);
+}
+
+/* A restore may bring back a task that its owner has completed and forgotten: as long as the
+ * owner lives, nobody can tell that from one that is still at work. */
+static bool is_forgotten(const struct hfs_check *check, const struct c_task *task)
+{
+    return check->was_restored && task->owner[0] != '\0' &&
+           hfs_check_is_live(check, task->owner);
+}
+
+struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
+                                         bool (*has_agent)(const char *role, void *arg),
+                                         void *arg)
+{
+    struct hfs_check_rest rest = { 0 };
+
+    for (size_t i = 0; i < check->task_count; i++) {
+        const struct c_task *task = &check->tasks[i];
+
+        rest.tasks += task->exists;
+        rest.final += task->exists && !is_open(task);
+        if (!is_open(task) || !has_agent(task->role, arg) || is_forgotten(check, task))
+            continue;
+        rest.tasks_open++;
+        (void)snprintf(rest.example, sizeof rest.example, "%s of %s is %s%s%s", task->name,
+                       task->role, hfs_check_state_name(task->state),
+                       task->owner[0] != '\0' ? " with " : "", task->owner);
+    }
+    for (size_t i = 0; i < check->agent_count; i++) {
+        rest.commands += check->agents[i].commands;
+        if (check->agents[i].commands > 0)
+            (void)snprintf(rest.example, sizeof rest.example, "%s", check->agents[i].name);
+    }
+    return rest;
+}
+
+bool hfs_check_is_waiting(const struct hfs_check *check)
+{
+    for (size_t i = 0; i < check->task_count; i++) {
+        if (check->tasks[i].exists &&
+            check->tasks[i].state == HOLDFAST__V1__TASK__STATE__queued)
+            return true;
+    }
+    return false;
+}
+
+struct hfs_check_counts hfs_check_get_counts(const struct hfs_check *check)
+{
+    return check->counts;
+}

@@ -1,0 +1,70 @@
+/* check.h - the invariants I1 to I12, checked from outside: from every revision of the model's
+ * store, from who wrote it, and from what the keepers' processes did.
+ *
+ * It believes nothing that the code under test says of itself, and asks it nothing. The first
+ * violation is kept, with its id and a sentence. */
+#ifndef HFS_CHECK_H
+#define HFS_CHECK_H
+
+#include "sim/net.h"
+
+struct hfs_check;
+
+struct hfs_check *hfs_check_new(struct hfs_world *world, struct hfs_etcd *etcd, const char *ns);
+void hfs_check_free(struct hfs_check *check);
+
+/* New revisions may be there; `writer` sent the request that made them, NULL: etcd itself. */
+void hfs_check_commit(struct hfs_check *check, const struct hfs_process *writer);
+
+/* The etcd was restored: what is there now is where it goes on from. */
+void hfs_check_restored(struct hfs_check *check);
+
+/* That process was granted this lease. */
+void hfs_check_lease(struct hfs_check *check, int64_t lease, const struct hfs_process *owner);
+
+/* etcd answered a renewal, and promised the lease until `until`. */
+void hfs_check_renewed(struct hfs_check *check, int64_t lease, hf_ms until);
+
+/* A process of an agent runs from now on, unfrozen, on that host under that lease and
+ * incarnation; or it does not any more. */
+void hfs_check_runs(struct hfs_check *check, const char *agent, const char *instance,
+                    int64_t lease);
+void hfs_check_stands(struct hfs_check *check, const char *instance);
+
+/* A process begins, once in its life, as this incarnation. */
+void hfs_check_begins(struct hfs_check *check, const char *agent, const char *instance,
+                      int64_t create_rev);
+
+/* The first violation; NULL: none. */
+const char *hfs_check_get_violation(const struct hfs_check *check);
+void hfs_check_violate(struct hfs_check *check, const char *fmt, ...) HF_PRINTF(2, 3);
+
+/* What is left over when everything should have come to rest. */
+struct hfs_check_rest {
+    size_t tasks_open; /* not final */
+    size_t commands;
+    size_t tasks, final;
+    char example[320]; /* one that is not as it should be */
+};
+
+/* `has_agent` says whether somebody could do the work of a role: the tasks of others are no
+ * loss. */
+struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
+                                         bool (*has_agent)(const char *role, void *arg),
+                                         void *arg);
+
+/* A task waits for its own backoff. */
+bool hfs_check_is_waiting(const struct hfs_check *check);
+
+/* As the store has it now. */
+bool hfs_check_is_live(const struct hfs_check *check, const char *agent);
+bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent);
+const char *hfs_check_get_live_host(const struct hfs_check *check, const char *agent);
+
+struct hfs_check_counts {
+    uint64_t revisions, starts, resets, completed, adopted, orders;
+};
+
+struct hfs_check_counts hfs_check_get_counts(const struct hfs_check *check);
+
+#endif

@@ -1,0 +1,114 @@
+/* check_private.h - the inside of the checker, shared by its files and by nobody else. */
+#ifndef HFS_CHECK_PRIVATE_H
+#define HFS_CHECK_PRIVATE_H
+
+#include "core/recover.h"
+#include "core/restart.h"
+#include "holdfast/v1/records.pb-c.h"
+#include "schema/keys.h"
+#include "sim/check.h"
+
+enum {
+    HFS_NAME = 64,
+    HFS_ORDERS = 16,
+    HFS_UNSTARTED =
+        120000, /* after so long a task that was only acknowledged may be taken back */
+    /* After a restore etcd has forgotten what it had promised to those who came later: as long
+     * as a lease and the grace last. */
+    HFS_RESTORE_EXCUSE = 60000,
+};
+
+/* A registration. */
+struct c_life {
+    bool present;
+    int64_t create_rev;
+    int64_t lease;
+    char host[HFS_NAME];
+    char instance[HFS_NAME];
+};
+
+struct c_agent {
+    char name[HFS_NAME];
+    struct c_life life; /* the last one; `present` while it is there */
+    bool stopped;       /* by `wanted` */
+    size_t commands;    /* outstanding, on all hosts */
+    int64_t begun_rev;  /* incarnation that a process last began as */
+    hf_ms orders[HFS_ORDERS];
+    size_t order_count;
+};
+
+struct c_task {
+    char name[HFS_NAME];
+    char role[HFS_NAME];
+    bool exists, indexed;
+    Holdfast__V1__Task__State state;
+    char owner[HFS_NAME]; /* empty: nobody */
+    int64_t owner_rev;
+    int32_t attempt;
+    int64_t head; /* of its checkpoints */
+    char op_ids[3][HFS_NAME];
+    hf_ms taken_at, reset_at;
+    int64_t reset_term; /* of the leader who did it */
+    int32_t resets;     /* since a success or a person's word */
+};
+
+struct c_lease {
+    int64_t id;
+    const struct hfs_process *owner;
+    hf_ms promised_until;
+    bool gone;
+};
+
+struct c_process {
+    char agent[HFS_NAME];
+    char instance[HFS_NAME];
+    int64_t lease;
+};
+
+struct c_change {
+    const struct hfs_entry *entry;
+    bool deleted;
+    struct hf_key key;
+    ProtobufCMessage *record;
+    char scratch[HF_KEY_SIZE];
+};
+
+struct hfs_check {
+    struct hfs_world *world;
+    struct hfs_etcd *etcd;
+    const char *ns;
+    hfs_rev revision;
+    const struct hfs_process *writer;
+    struct c_change *changes;
+    size_t change_count, change_cap;
+    struct c_agent *agents;
+    size_t agent_count, agent_cap;
+    struct c_task *tasks;
+    size_t task_count, task_cap;
+    struct c_lease *leases;
+    size_t lease_count, lease_cap;
+    struct c_process *processes; /* that run */
+    size_t process_count, process_cap;
+    int64_t leader_rev, leader_lease; /* 0: nobody leads */
+    int64_t term;                     /* the highest */
+    hf_ms restored_at;
+    bool was_restored;
+    struct hf_recover_policy recover;
+    struct hf_restart_policy restart;
+    struct hfs_check_counts counts;
+    char violation[512];
+};
+
+struct c_agent *hfs_check_agent(struct hfs_check *check, const char *name);
+struct c_task *hfs_check_task(struct hfs_check *check, const char *name);
+struct c_lease *hfs_check_find_lease(struct hfs_check *check, int64_t id);
+const char *hfs_check_state_name(Holdfast__V1__Task__State state);
+bool hfs_check_is_final(Holdfast__V1__Task__State state);
+
+/* check_rows.c: one change against what was before its revision, taking it in, and what must
+ * hold when the whole revision was. */
+void hfs_check_judge(struct hfs_check *check, const struct c_change *change);
+void hfs_check_apply(struct hfs_check *check, const struct c_change *change);
+void hfs_check_judge_after(struct hfs_check *check, const struct c_change *change);
+
+#endif

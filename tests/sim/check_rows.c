@@ -1,0 +1,475 @@
+/* check_rows.c - what one revision may change, key by key. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/plan.h"
+#include "sim/check_private.h"
+
+static const enum hf_writer WRITERS[] = { HF_WRITER_OWNER, HF_WRITER_CONTROLLER,
+                                          HF_WRITER_OPERATOR };
+
+bool hfs_check_is_final(Holdfast__V1__Task__State state)
+{
+    return state == HOLDFAST__V1__TASK__STATE__completed ||
+           state == HOLDFAST__V1__TASK__STATE__failed ||
+           state == HOLDFAST__V1__TASK__STATE__cancelled ||
+           state == HOLDFAST__V1__TASK__STATE__needs_review;
+}
+
+const char *hfs_check_state_name(Holdfast__V1__Task__State state)
+{
+    const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(
+        &holdfast__v1__task__state__descriptor, (int)state);
+
+    return value != NULL ? value->name : "?";
+}
+
+/* The other changes of this revision. */
+static const struct c_change *find_change(const struct hfs_check *check, enum hf_key_kind kind,
+                                          const char *name)
+{
+    for (size_t i = 0; i < check->change_count; i++) {
+        const struct c_change *change = &check->changes[i];
+
+        if (change->key.kind == kind && strcmp(change->key.name, name) == 0)
+            return change;
+    }
+    return NULL;
+}
+
+/* Whether that incarnation is registered: before this revision, or by it. */
+static bool is_live(struct hfs_check *check, const char *agent, int64_t create_rev)
+{
+    const struct c_life *life = &hfs_check_agent(check, agent)->life;
+    const struct c_change *change = find_change(check, HF_KEY_AGENT_LIVE, agent);
+
+    if (life->present && life->create_rev == create_rev)
+        return true;
+    return change != NULL && !change->deleted && change->entry->create_rev == create_rev;
+}
+
+/* Lives. */
+
+static void judge_live(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_agent *agent = hfs_check_agent(check, change->key.name);
+    const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
+
+    if (change->deleted || live == NULL)
+        return;
+    if (change->entry->lease == 0)
+        hfs_check_violate(check, "I1 the live key of %s hangs on no lease", agent->name);
+    if (change->entry->version > 1) {
+        if (strcmp(agent->life.instance, live->instance_id) != 0 ||
+            agent->life.lease != change->entry->lease)
+            hfs_check_violate(check, "I1 %s is registered again while it is", agent->name);
+        return;
+    }
+    if (agent->stopped)
+        hfs_check_violate(check, "I12 %s is started though it is wanted stopped", agent->name);
+}
+
+static void apply_live(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_agent *agent = hfs_check_agent(check, change->key.name);
+    const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
+
+    agent->life.present = !change->deleted;
+    if (live == NULL)
+        return;
+    agent->life.create_rev = change->entry->create_rev;
+    agent->life.lease = change->entry->lease;
+    (void)snprintf(agent->life.host, HFS_NAME, "%s", live->host);
+    (void)snprintf(agent->life.instance, HFS_NAME, "%s", live->instance_id);
+}
+
+/* What only a life may write: it was there before this revision. */
+static void judge_life(struct hfs_check *check, const struct c_change *change,
+                       const char *agent, const Holdfast__V1__Incarnation *incarnation)
+{
+    const struct c_life *life = &hfs_check_agent(check, agent)->life;
+
+    if (change->deleted || incarnation == NULL)
+        return;
+    if (!life->present || life->create_rev != incarnation->create_revision ||
+        life->lease != incarnation->lease_id)
+        hfs_check_violate(check, "I2 %.*s was written by incarnation %lld of %s, which is gone",
+                          (int)change->entry->key->len, change->entry->key->bytes,
+                          (long long)incarnation->create_revision, agent);
+}
+
+static void judge_exit(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Exit *exit = (const Holdfast__V1__Exit *)change->record;
+    const struct c_change *live = find_change(check, HF_KEY_AGENT_LIVE, change->key.name);
+
+    if (exit == NULL || exit->incarnation == NULL)
+        return;
+    judge_life(check, change, change->key.name, exit->incarnation);
+    if (live == NULL || !live->deleted)
+        hfs_check_violate(check, "I2 the end of %s was written, and it is still registered",
+                          change->key.name);
+}
+
+/* Tasks. */
+
+/* Whether a class of writers has written this revision of the record. */
+static bool wrote(const struct c_task *old, const ProtobufCMessage *record,
+                  enum hf_writer writer)
+{
+    const char *op_id = hf_plan_find_op_id(record, writer);
+
+    return op_id != NULL && strcmp(op_id, old->op_ids[writer]) != 0;
+}
+
+static int64_t owner_rev_of(const Holdfast__V1__Task *task, const struct c_change *change)
+{
+    if (task->owner == NULL || task->owner->incarnation == NULL)
+        return 0;
+    if (task->owner->incarnation->create_revision != 0)
+        return task->owner->incarnation->create_revision;
+    return change->entry->mod_rev; /* acknowledged by the Txn that created the live key */
+}
+
+static bool has_owner(const Holdfast__V1__Task *task)
+{
+    return task->owner != NULL && task->owner->agent[0] != '\0';
+}
+
+static void judge_taken(struct hfs_check *check, const struct c_task *old,
+                        const struct c_change *change, const Holdfast__V1__Task *task)
+{
+    if (old->state != HOLDFAST__V1__TASK__STATE__pending)
+        hfs_check_violate(check, "I3 %s was taken while it was %s", old->name,
+                          hfs_check_state_name(old->state));
+    if (!is_live(check, task->owner->agent, owner_rev_of(task, change)))
+        hfs_check_violate(check, "I3 %s was taken by %s, which is not registered as %lld",
+                          old->name, task->owner->agent, (long long)owner_rev_of(task, change));
+}
+
+static void judge_adopted(struct hfs_check *check, const struct c_task *old,
+                          const struct c_change *change, const Holdfast__V1__Task *task)
+{
+    if (strcmp(old->owner, task->owner->agent) != 0)
+        hfs_check_violate(check, "I3 %s went from %s to %s without a reset", old->name,
+                          old->owner, task->owner->agent);
+    if (is_live(check, old->owner, old->owner_rev))
+        hfs_check_violate(check, "I3 %s was adopted while its owner's life lasted", old->name);
+    if (!is_live(check, task->owner->agent, owner_rev_of(task, change)))
+        hfs_check_violate(check, "I2 %s was adopted by a life that is gone", old->name);
+    check->counts.adopted++;
+}
+
+/* Its owner is not its owner any more. */
+static void judge_dropped(struct hfs_check *check, const struct c_task *old,
+                          const struct c_change *change)
+{
+    if (wrote(old, change->record, HF_WRITER_OPERATOR))
+        return;
+    if (wrote(old, change->record, HF_WRITER_CONTROLLER)) {
+        const struct c_life *life = &hfs_check_agent(check, old->owner)->life;
+
+        if (old->state == HOLDFAST__V1__TASK__STATE__acknowledged &&
+            check->world->now - old->taken_at >= HFS_UNSTARTED)
+            return;
+        if (life->present && life->create_rev == old->owner_rev)
+            hfs_check_violate(check, "I7 %s was reset while %s, its owner, is alive as %lld",
+                              old->name, old->owner, (long long)old->owner_rev);
+    } else if (!is_live(check, old->owner, old->owner_rev)) {
+        hfs_check_violate(check, "I2 %s was given up by a life that is gone", old->name);
+    }
+}
+
+static void judge_owner(struct hfs_check *check, const struct c_task *old,
+                        const struct c_change *change, const Holdfast__V1__Task *task)
+{
+    bool had = old->owner[0] != '\0', has = has_owner(task);
+
+    if (has && !had)
+        judge_taken(check, old, change, task);
+    else if (had && !has)
+        judge_dropped(check, old, change);
+    else if (had && old->owner_rev != owner_rev_of(task, change))
+        judge_adopted(check, old, change, task);
+    else if (had && wrote(old, change->record, HF_WRITER_OWNER) &&
+             !is_live(check, old->owner, old->owner_rev))
+        hfs_check_violate(check, "I2 %s was changed by a life of %s that is gone", old->name,
+                          old->owner);
+}
+
+/* Limits hold whoever leads: recoveries without a success between them. */
+static void judge_limits(struct hfs_check *check, const struct c_task *old)
+{
+    hf_ms least = 60000, now = check->world->now;
+
+    least -= least * check->recover.backoff.jitter_percent / 100;
+    if (old->resets >= (int32_t)check->recover.limit)
+        hfs_check_violate(check, "I11 %s is recovered for the %dth time", old->name,
+                          old->resets + 1);
+    /* A new leader may find the cluster clock late, and set it right: then a delay that was
+     * drawn on the late one is over sooner. */
+    if (old->resets >= 1 && now - old->reset_at < least && old->reset_term == check->leader_rev)
+        hfs_check_violate(check, "I11 %s is recovered again after %lld ms", old->name,
+                          (long long)(now - old->reset_at));
+}
+
+static bool is_waiting(Holdfast__V1__Task__State state)
+{
+    return state == HOLDFAST__V1__TASK__STATE__pending ||
+           state == HOLDFAST__V1__TASK__STATE__queued;
+}
+
+/* When the controller makes it claimable again after its owner was lost. */
+static bool is_recovery(const struct c_task *old, const struct c_change *change,
+                        const Holdfast__V1__Task *task)
+{
+    return wrote(old, change->record, HF_WRITER_CONTROLLER) && old->exists &&
+           task->state == HOLDFAST__V1__TASK__STATE__pending &&
+           old->state != HOLDFAST__V1__TASK__STATE__pending && task->attempt > 0;
+}
+
+static void judge_task(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Task *task = (const Holdfast__V1__Task *)change->record;
+    struct c_task *old = hfs_check_task(check, change->key.name);
+    bool by_person;
+
+    if (change->deleted) {
+        hfs_check_violate(check, "I9 %s is lost: its key was deleted", old->name);
+        return;
+    }
+    if (task == NULL)
+        return;
+    if (!old->exists) {
+        if (!is_waiting(task->state) || has_owner(task))
+            hfs_check_violate(check, "I3 %s begins as %s", old->name,
+                              hfs_check_state_name(task->state));
+        return;
+    }
+    by_person = wrote(old, change->record, HF_WRITER_OPERATOR);
+    if (hfs_check_is_final(old->state) && task->state != old->state && !by_person)
+        hfs_check_violate(check, "I6 %s was %s and is %s", old->name,
+                          hfs_check_state_name(old->state), hfs_check_state_name(task->state));
+    judge_owner(check, old, change, task);
+    if (is_recovery(old, change, task))
+        judge_limits(check, old);
+}
+
+static void apply_task(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Task *task = (const Holdfast__V1__Task *)change->record;
+    struct c_task *known = hfs_check_task(check, change->key.name);
+    struct c_task before = *known;
+    const char *op_id;
+
+    if (task == NULL) {
+        known->exists = false;
+        return;
+    }
+    known->exists = true;
+    known->state = task->state;
+    known->attempt = task->attempt;
+    known->head = task->checkpoint != NULL ? task->checkpoint->seq : 0;
+    known->owner_rev = has_owner(task) ? owner_rev_of(task, change) : 0;
+    (void)snprintf(known->role, HFS_NAME, "%s", task->role);
+    (void)snprintf(known->owner, HFS_NAME, "%s", has_owner(task) ? task->owner->agent : "");
+    if (before.owner[0] == '\0' && has_owner(task))
+        known->taken_at = check->world->now;
+    if (before.owner[0] != '\0' && !has_owner(task) && is_waiting(task->state) &&
+        wrote(&before, change->record, HF_WRITER_CONTROLLER))
+        check->counts.resets++;
+    if (task->state == HOLDFAST__V1__TASK__STATE__completed && before.state != task->state)
+        check->counts.completed++;
+    if (is_recovery(&before, change, task)) {
+        known->resets++;
+        known->reset_at = check->world->now;
+        known->reset_term = check->leader_rev;
+    }
+    if (wrote(&before, change->record, HF_WRITER_OPERATOR))
+        known->resets = 0;
+    for (size_t i = 0; i < sizeof WRITERS / sizeof WRITERS[0]; i++) {
+        op_id = hf_plan_find_op_id(change->record, WRITERS[i]);
+        (void)snprintf(known->op_ids[WRITERS[i]], HFS_NAME, "%s", op_id != NULL ? op_id : "");
+    }
+}
+
+/* A chain grows by its owner, one entry at a time, and nothing in it is changed. */
+static void judge_checkpoint(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Checkpoint *entry = (const Holdfast__V1__Checkpoint *)change->record;
+    const struct c_task *task = hfs_check_task(check, change->key.name);
+    const struct c_change *next = find_change(check, HF_KEY_TASK, change->key.name);
+    const Holdfast__V1__Task *record =
+        next != NULL ? (const Holdfast__V1__Task *)next->record : NULL;
+
+    if (entry == NULL)
+        return;
+    if (change->entry->version > 1)
+        hfs_check_violate(check, "I5 checkpoint %lld of %s was overwritten",
+                          (long long)change->key.seq, task->name);
+    if (entry->seq != change->key.seq || entry->parent != task->head ||
+        entry->seq <= entry->parent)
+        hfs_check_violate(check, "I5 checkpoint %lld of %s follows %lld, but the head is %lld",
+                          (long long)entry->seq, task->name, (long long)entry->parent,
+                          (long long)task->head);
+    if (record == NULL || record->checkpoint == NULL || record->checkpoint->seq != entry->seq)
+        hfs_check_violate(check, "I5 checkpoint %lld of %s is not its head",
+                          (long long)entry->seq, task->name);
+    if (task->owner[0] == '\0') {
+        hfs_check_violate(check, "I5 %s has no owner and gets a checkpoint", task->name);
+        return;
+    }
+    judge_life(check, change, task->owner, entry->incarnation);
+}
+
+/* Commands. */
+
+static void judge_command(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_agent *agent = hfs_check_agent(check, change->key.sub);
+    hf_ms now = check->world->now;
+    size_t recent = 0;
+
+    if (change->deleted || change->entry->version > 1)
+        return;
+    if (agent->commands > 0)
+        hfs_check_violate(check, "I8 a second start of %s is ordered", agent->name);
+    if (agent->life.present)
+        hfs_check_violate(check, "I8 a start of %s is ordered while it lives", agent->name);
+    if (agent->stopped)
+        hfs_check_violate(check, "I12 a start of %s is ordered though it is wanted stopped",
+                          agent->name);
+    for (size_t i = 0; i < agent->order_count && i < HFS_ORDERS; i++)
+        recent += now - agent->orders[i] < check->restart.window;
+    if (recent > check->restart.limit)
+        hfs_check_violate(check, "I11 %zu starts of %s within %lld s", recent + 1, agent->name,
+                          (long long)check->restart.window / 1000);
+}
+
+static void apply_command(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_agent *agent = hfs_check_agent(check, change->key.sub);
+
+    if (change->deleted) {
+        agent->commands -= agent->commands > 0;
+        return;
+    }
+    if (change->entry->version > 1)
+        return;
+    agent->commands++;
+    check->counts.orders++;
+    agent->orders[agent->order_count++ % HFS_ORDERS] = check->world->now;
+}
+
+/* A person who speaks forgets what was counted. */
+static void apply_wanted(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_agent *agent = hfs_check_agent(check, change->key.name);
+    const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)change->record;
+
+    agent->stopped = wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped;
+    agent->order_count = 0;
+}
+
+/* Leaders. */
+
+static void judge_leader(struct hfs_check *check, const struct c_change *change)
+{
+    if (change->deleted)
+        return;
+    if (change->entry->create_rev < check->term)
+        hfs_check_violate(check, "I4 the term went back to %lld",
+                          (long long)change->entry->create_rev);
+    if (change->entry->lease == 0)
+        hfs_check_violate(check, "I4 the leader's key hangs on no lease");
+}
+
+static void apply_leader(struct hfs_check *check, const struct c_change *change)
+{
+    check->leader_rev = change->deleted ? 0 : change->entry->create_rev;
+    check->leader_lease = change->deleted ? 0 : change->entry->lease;
+    if (check->leader_rev > check->term)
+        check->term = check->leader_rev;
+}
+
+/* A controller changes anything but its own key only while it leads. */
+static void judge_writer(struct hfs_check *check, const struct c_change *change)
+{
+    const struct c_lease *lease;
+
+    if (check->writer == NULL || check->writer->name == NULL ||
+        strncmp(check->writer->name, "controller", 10) != 0 ||
+        change->key.kind == HF_KEY_LEADER)
+        return;
+    lease = hfs_check_find_lease(check, check->leader_lease);
+    if (lease == NULL || lease->owner != check->writer)
+        hfs_check_violate(check, "I4 %s writes %.*s and does not lead", check->writer->name,
+                          (int)change->entry->key->len, change->entry->key->bytes);
+}
+
+/* What hangs on a lease that etcd ended by itself: whoever holds it has not been told. */
+static void note_lost_lease(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_lease *lease;
+    const struct c_agent *agent;
+
+    if (!change->deleted || check->writer != NULL || change->key.kind != HF_KEY_AGENT_LIVE)
+        return;
+    agent = hfs_check_agent(check, change->key.name);
+    lease = hfs_check_find_lease(check, agent->life.lease);
+    if (lease != NULL)
+        lease->gone = true;
+}
+
+void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
+{
+    const ProtobufCMessage *record = change->record;
+
+    judge_writer(check, change);
+    note_lost_lease(check, change);
+    switch (change->key.kind) {
+    case HF_KEY_AGENT_LIVE: judge_live(check, change); break;
+    case HF_KEY_AGENT_REPORT:
+        if (record != NULL)
+            judge_life(check, change, change->key.name,
+                       ((const Holdfast__V1__Report *)record)->incarnation);
+        break;
+    case HF_KEY_AGENT_EXIT: judge_exit(check, change); break;
+    case HF_KEY_TASK: judge_task(check, change); break;
+    case HF_KEY_CHECKPOINT: judge_checkpoint(check, change); break;
+    case HF_KEY_COMMAND: judge_command(check, change); break;
+    case HF_KEY_LEADER: judge_leader(check, change); break;
+    default: break;
+    }
+}
+
+void hfs_check_apply(struct hfs_check *check, const struct c_change *change)
+{
+    switch (change->key.kind) {
+    case HF_KEY_AGENT_LIVE: apply_live(check, change); break;
+    case HF_KEY_TASK: apply_task(check, change); break;
+    case HF_KEY_PENDING:
+        hfs_check_task(check, change->key.sub)->indexed = !change->deleted;
+        break;
+    case HF_KEY_COMMAND: apply_command(check, change); break;
+    case HF_KEY_WANTED: apply_wanted(check, change); break;
+    case HF_KEY_LEADER: apply_leader(check, change); break;
+    default: break;
+    }
+}
+
+/* A task can be found by its index exactly while it can be claimed. */
+void hfs_check_judge_after(struct hfs_check *check, const struct c_change *change)
+{
+    const struct c_task *task;
+    bool pending;
+
+    if (change->key.kind != HF_KEY_TASK && change->key.kind != HF_KEY_PENDING)
+        return;
+    task = hfs_check_task(check,
+                          change->key.kind == HF_KEY_TASK ? change->key.name : change->key.sub);
+    pending = task->exists && task->state == HOLDFAST__V1__TASK__STATE__pending;
+    if (pending != task->indexed)
+        hfs_check_violate(check, "I9 %s is %s and %s in the index", task->name,
+                          hfs_check_state_name(task->state), task->indexed ? "is" : "is not");
+}

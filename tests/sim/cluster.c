@@ -1,0 +1,112 @@
+#include "sim/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_commit(const struct hfs_process *writer, void *arg)
+{
+    struct hfs_cluster *cluster = arg;
+
+    hfs_check_commit(cluster->check, writer);
+}
+
+/* What etcd promised, and to whom. */
+static void on_served(const struct hfs_process *from, const struct hfs_request *request,
+                      const struct hfs_answer *answer, void *arg)
+{
+    struct hfs_cluster *cluster = arg;
+
+    if (answer->err != HF_OK || answer->ttl_s <= 0 ||
+        (request->kind != HFS_GRANT && request->kind != HFS_RENEW))
+        return;
+    if (request->kind == HFS_GRANT)
+        hfs_check_lease(cluster->check, request->lease, from);
+    hfs_check_renewed(cluster->check, request->lease,
+                      cluster->world.now + answer->ttl_s * 1000);
+}
+
+static void init_host(struct hfs_cluster *cluster, unsigned number)
+{
+    struct hfs_host *host = &cluster->hosts[number];
+
+    host->cluster = cluster;
+    host->number = number;
+    (void)snprintf(host->name, sizeof host->name, "h%u", number + 1);
+    (void)snprintf(host->process_name, sizeof host->process_name, "agentd-h%u", number + 1);
+    hfs_process_init(&host->process, &cluster->world, host->process_name);
+    hfs_process_init(&host->machine, &cluster->world, host->name);
+    host->process.clock_offset = host->machine.clock_offset =
+        (hf_ms)hfs_random_below(&cluster->dice, 100000000);
+}
+
+static void init_controller(struct hfs_cluster *cluster, unsigned number)
+{
+    struct hfs_controller *controller = &cluster->controllers[number];
+
+    controller->cluster = cluster;
+    (void)snprintf(controller->name, sizeof controller->name, "controller-%u", number + 1);
+    hfs_process_init(&controller->process, &cluster->world, controller->name);
+    controller->process.clock_offset = (hf_ms)hfs_random_below(&cluster->dice, 100000000);
+}
+
+struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
+                                    void (*note)(const char *line, void *arg), void *arg)
+{
+    struct hfs_cluster *cluster = hfs_alloc(sizeof *cluster);
+
+    cluster->cfg = *cfg;
+    hfs_world_init(&cluster->world, cfg->seed);
+    cluster->world.note = note;
+    cluster->world.note_arg = arg;
+    cluster->world.note_values = cfg->note_values;
+    cluster->dice.state = cfg->seed ^ UINT64_C(0x5851f42d4c957f2d);
+    hfs_must(hfs_etcd_new(&(struct hfs_etcd_config){ .seed = cfg->seed + 1 }, &cluster->etcd));
+    hfs_net_init(&cluster->net, &cluster->world, cluster->etcd);
+    cluster->net.faults.delay_max = 3;
+    cluster->check = hfs_check_new(&cluster->world, cluster->etcd, HFS_NS);
+    cluster->net.on_commit = on_commit;
+    cluster->net.on_served = on_served;
+    cluster->net.arg = cluster;
+    hfs_process_init(&cluster->person, &cluster->world, "person");
+    hfs_client_init(&cluster->person_client, &cluster->net, &cluster->person, cfg->seed + 2);
+    for (unsigned i = 0; i < cfg->hosts; i++)
+        init_host(cluster, i);
+    for (unsigned i = 0; i < cfg->controllers; i++) {
+        init_controller(cluster, i);
+        hfs_controller_start(&cluster->controllers[i]);
+    }
+    for (unsigned i = 0; i < cfg->hosts; i++)
+        hfs_keeper_start(&cluster->hosts[i]);
+    return cluster;
+}
+
+void hfs_cluster_free(struct hfs_cluster *cluster)
+{
+    if (cluster == NULL)
+        return;
+    cluster->world.note = NULL;
+    hfs_person_done(cluster);
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++)
+        hfs_keeper_crash(&cluster->hosts[i]);
+    hfs_controllers_done(cluster);
+    hfs_links_done(cluster);
+    hfs_client_done(&cluster->person_client);
+    hfs_net_done(&cluster->net);
+    hfs_check_free(cluster->check);
+    hfs_etcd_free(cluster->etcd);
+    hfs_world_done(&cluster->world);
+    free(cluster->bodies);
+    free(cluster);
+}
+
+bool hfs_cluster_run(struct hfs_cluster *cluster, hf_ms length)
+{
+    hf_ms until = cluster->world.now + length;
+
+    while (hfs_world_step(&cluster->world, until)) {
+        if (hfs_check_get_violation(cluster->check) != NULL)
+            return false;
+    }
+    return hfs_check_get_violation(cluster->check) == NULL;
+}

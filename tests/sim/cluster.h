@@ -1,0 +1,220 @@
+/* cluster.h - a simulated fleet: hosts with keeper, link and agents, controllers, a person,
+ * over one model etcd.
+ *
+ * Links and controllers are the real node, engine and runner. The keeper is a model: parent of
+ * the processes, it acts on the fence deadline by itself and hands what it holds to the next
+ * link. Agents are model programs. Everything happens in virtual time; one seed, one history.
+ */
+#ifndef HFS_CLUSTER_H
+#define HFS_CLUSTER_H
+
+#include "core/engine.h"
+#include "core/node.h"
+#include "io/runner.h"
+#include "sim/check.h"
+#include "sim/client.h"
+
+enum {
+    HFS_HOSTS = 24,
+    HFS_AGENTS = 24,
+    HFS_CONTROLLERS = 3,
+    HFS_TEXT = 48,
+};
+
+#define HFS_NS "sim"
+
+/* What a program does with its life. */
+enum hfs_program_kind {
+    HFS_WORKER,        /* takes tasks, step by step */
+    HFS_IDLE,          /* says nothing for as long as it lives */
+    HFS_FLAKY,         /* a worker that dies now and then */
+    HFS_CRASH_START,   /* dies as soon as it begins, every time */
+    HFS_CRASH_STEP,    /* a worker that dies at the same step of every task */
+    HFS_FINISHER,      /* a worker that goes home after each task */
+    HFS_PROGRAM_KINDS, /* how many */
+};
+
+struct hfs_agent_config {
+    char name[HFS_TEXT];
+    char role[HFS_TEXT];
+    unsigned home; /* host */
+    enum hfs_program_kind kind;
+    Holdfast__V1__Spec__Restart restart;
+};
+
+/* Zero: none, or off. */
+struct hfs_cluster_config {
+    uint64_t seed;
+    unsigned hosts, controllers;
+    struct hfs_agent_config agents[HFS_AGENTS];
+    unsigned agent_count;
+    uint8_t corrupt_percent; /* of checkpoints: their body is not what the entry says */
+    uint8_t missing_percent;
+    uint8_t poison_percent;    /* they kill whoever goes on from them */
+    uint8_t make_fail_percent; /* processes that cannot be made */
+    uint8_t stubborn_percent;  /* processes that do not end when they are asked to */
+    hf_ms step_max;            /* a step of a task takes 50 ms to this; 0: 1 s */
+    unsigned steps_max;        /* of a task; 0: 5 */
+    bool note_values;          /* in the transcript */
+    uint64_t mutants;          /* rules that the controllers lack (core/mutant.h) */
+};
+
+struct hfs_cluster;
+struct hfs_host;
+struct hfs_link;
+
+/* A process of an agent. */
+struct hfs_agent {
+    struct hfs_host *host;
+    const struct hfs_agent_config *config;
+    struct hfs_agent *next; /* of the host */
+    struct hfs_timer timer; /* what its program does next */
+    struct hfs_timer making, ending, forced, ready;
+    char instance[HFS_TEXT];
+    int32_t pid;
+    int64_t start_time;
+    bool held, begun, frozen, ended;
+    bool missed; /* its program was due while it stood still */
+    bool stubborn;
+    Holdfast__V1__Spec__Fence fence;
+    Holdfast__V1__Exit__Kind exit_kind;
+    int32_t exit_status, exit_signal;
+    int64_t lease, incarnation;
+
+    /* Its program. */
+    uint64_t ask; /* token of what it waits for; 0: nothing */
+    enum hf_ask_kind asked;
+    char task[HFS_TEXT]; /* empty: none */
+    unsigned step, steps;
+    unsigned conflicts; /* in a row: its task may be over, or about to be its own again */
+    size_t body;        /* of the checkpoint that it asked to keep */
+    bool started, leaving;
+    bool poisoned; /* it went on from a checkpoint that kills */
+};
+
+struct hfs_host {
+    struct hfs_cluster *cluster;
+    unsigned number;
+    char name[HFS_TEXT];
+    char process_name[HFS_TEXT];
+    struct hfs_process process; /* of the link */
+    struct hfs_process machine; /* of the keeper, and of what it keeps */
+    bool up;                    /* the keeper runs */
+    unsigned boots;
+    char boot_id[HFS_TEXT];
+    int64_t last_lease; /* stands in its state directory */
+
+    struct hf_lease_record record; /* shared with the link */
+    struct hfs_timer fence;
+    struct hfs_agent *agents;
+    bool started[HFS_AGENTS]; /* since this keeper began */
+
+    struct hfs_link *link; /* NULL: none */
+    struct hfs_timer restart;
+    bool machine_stands; /* suspended: nothing of it runs */
+    struct hfs_timer resume;
+};
+
+struct hfs_controller {
+    struct hfs_cluster *cluster;
+    char name[HFS_TEXT];
+    struct hfs_process process;
+    struct hfs_brain *brain; /* NULL: it is down */
+    struct hfs_timer restart;
+};
+
+/* A checkpoint's body, as the store of the fleet has it. */
+struct hfs_body {
+    char task[HFS_TEXT];
+    char key[HFS_TEXT];
+    unsigned step;
+    int verdict; /* HF_OK, HF_ECORRUPT, HF_ENOENT */
+    bool poison;
+    int64_t seq;
+};
+
+struct hfs_cluster {
+    struct hfs_cluster_config cfg;
+    struct hfs_world world;
+    struct hfs_etcd *etcd;
+    struct hfs_net net;
+    struct hfs_check *check;
+    struct hfs_random dice; /* of programs and keepers */
+    struct hfs_host hosts[HFS_HOSTS];
+    struct hfs_controller controllers[HFS_CONTROLLERS];
+
+    struct hfs_process person;
+    struct hfs_client person_client;
+    struct hfs_errand *errands;
+    size_t submitted, accepted;
+
+    struct hfs_link *dead_links; /* that are not quite gone */
+    struct hfs_brain *dead_brains;
+    struct hfs_body *bodies;
+    size_t body_count, body_cap;
+    uint64_t last_token;
+    int32_t last_pid;
+    hf_ms last_death; /* of an agent */
+    uint64_t effects; /* steps that programs did */
+};
+
+struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
+                                    void (*note)(const char *line, void *arg), void *arg);
+void hfs_cluster_free(struct hfs_cluster *cluster);
+
+/* Lets time pass; false as soon as an invariant is violated. */
+bool hfs_cluster_run(struct hfs_cluster *cluster, hf_ms length);
+
+/* keeper.c */
+
+void hfs_keeper_start(struct hfs_host *host);
+/* The machine is gone, and everything on it. */
+void hfs_keeper_crash(struct hfs_host *host);
+/* Everything on it stands still for so long. */
+void hfs_keeper_suspend(struct hfs_host *host, hf_ms length);
+void hfs_keeper_on_act(struct hfs_host *host, const struct hf_intent_process *act);
+void hfs_keeper_on_lease(struct hfs_host *host, const struct hf_lease_record *record);
+/* The process ends by itself. */
+void hfs_keeper_end(struct hfs_agent *agent, Holdfast__V1__Exit__Kind kind, int32_t status,
+                    int32_t signal);
+void hfs_keeper_on_link_gone(struct hfs_host *host);
+/* A link begins to listen: what happened meanwhile is told. */
+void hfs_keeper_on_link(struct hfs_host *host);
+/* A link has heard of the end of a process. */
+void hfs_keeper_on_told(struct hfs_host *host, const char *instance);
+struct hfs_agent *hfs_keeper_find(struct hfs_host *host, const char *instance);
+
+/* agent.c: the programs. */
+
+void hfs_agent_begin(struct hfs_agent *agent, const char *task, int64_t checkpoint);
+void hfs_agent_on_timer(struct hfs_timer *timer);
+void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
+                        const struct hf_intent_reply *reply);
+int hfs_cluster_verify(struct hfs_cluster *cluster, const Holdfast__V1__Checkpoint *entry);
+
+/* link.c */
+
+void hfs_link_start(struct hfs_host *host);
+void hfs_link_crash(struct hfs_host *host);
+/* Delivers to the link, a moment later; lost when there is none by then. */
+void hfs_link_tell(struct hfs_host *host, const struct hf_event *event);
+void hfs_links_done(struct hfs_cluster *cluster);
+
+/* controller.c */
+
+void hfs_controller_start(struct hfs_controller *controller);
+void hfs_controller_crash(struct hfs_controller *controller);
+void hfs_controllers_done(struct hfs_cluster *cluster);
+
+/* person.c: somebody who gives out work, and interferes. */
+
+void hfs_person_submit(struct hfs_cluster *cluster, const char *task, const char *role);
+void hfs_person_want(struct hfs_cluster *cluster, const char *agent, bool running);
+/* Ends the life that the agent has now, so that another begins. */
+void hfs_person_restart(struct hfs_cluster *cluster, const char *agent);
+void hfs_person_cancel(struct hfs_cluster *cluster, const char *task);
+void hfs_person_retry(struct hfs_cluster *cluster, const char *task);
+void hfs_person_done(struct hfs_cluster *cluster);
+size_t hfs_person_count(const struct hfs_cluster *cluster); /* errands under way */
+
+#endif

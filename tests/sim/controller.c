@@ -1,0 +1,137 @@
+/* controller.c - a controller: the real engine and runner. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "io/decider_engine.h"
+#include "sim/cluster.h"
+
+enum { AGAIN_MS = 1000 };
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+struct hfs_brain {
+    struct hfs_controller *controller;
+    struct hfs_brain *next; /* of those that are dead */
+    struct hfs_client client;
+    struct hf_engine *engine;
+    struct hf_runner *runner;
+    bool closed;
+};
+
+static void on_intent(const struct hf_intent *intent, void *arg)
+{
+    struct hfs_brain *brain = arg;
+
+    if (intent->kind == HF_INTENT_ALERT)
+        hfs_note(&brain->controller->cluster->world, "alert of %s: %s", brain->controller->name,
+                 intent->alert.why);
+}
+
+/* Life. */
+
+static void on_closed(void *arg)
+{
+    struct hfs_brain *brain = arg;
+
+    brain->runner = NULL;
+    brain->closed = true;
+}
+
+static void sweep(struct hfs_cluster *cluster)
+{
+    struct hfs_brain **at = &cluster->dead_brains;
+
+    while (*at != NULL) {
+        struct hfs_brain *brain = *at;
+
+        if (!brain->closed) {
+            at = &brain->next;
+            continue;
+        }
+        *at = brain->next;
+        hf_engine_free(brain->engine);
+        hfs_client_done(&brain->client);
+        free(brain);
+    }
+}
+
+static void bury(struct hfs_brain *brain)
+{
+    struct hfs_cluster *cluster = brain->controller->cluster;
+
+    hfs_client_die(&brain->client);
+    brain->next = cluster->dead_brains;
+    cluster->dead_brains = brain;
+    hf_runner_close(brain->runner, false, on_closed, brain);
+}
+
+static void on_restart(struct hfs_timer *timer)
+{
+    hfs_controller_start(OWNER(timer, struct hfs_controller, restart));
+}
+
+void hfs_controller_crash(struct hfs_controller *controller)
+{
+    struct hfs_world *world = &controller->cluster->world;
+    struct hfs_brain *brain = controller->brain;
+
+    if (brain == NULL)
+        return;
+    hfs_note(world, "%s dies", controller->name);
+    controller->brain = NULL;
+    bury(brain);
+    controller->restart = (struct hfs_timer){ .fn = on_restart };
+    hfs_timer_start(world, &controller->restart,
+                    world->now + 1 +
+                        (hf_ms)hfs_random_below(&controller->cluster->dice, AGAIN_MS));
+}
+
+void hfs_controllers_done(struct hfs_cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->cfg.controllers; i++) {
+        struct hfs_controller *controller = &cluster->controllers[i];
+        struct hfs_brain *brain = controller->brain;
+
+        controller->brain = NULL;
+        hfs_timer_stop(&cluster->world, &controller->restart);
+        if (brain != NULL)
+            bury(brain);
+    }
+    for (int i = 0; i < 1000000 && cluster->dead_brains != NULL; i++) {
+        sweep(cluster);
+        (void)hfs_world_step(&cluster->world, cluster->world.now + 10);
+    }
+}
+
+void hfs_controller_start(struct hfs_controller *controller)
+{
+    struct hfs_cluster *cluster = controller->cluster;
+    struct hfs_brain *brain = hfs_alloc(sizeof *brain);
+    struct hf_lease_policy lease = hf_lease_policy_default();
+    struct hf_backend backend;
+    char leader[128];
+    int len = snprintf(leader, sizeof leader, "{\"id\":\"%s\"}", controller->name);
+    struct hf_runner_config cfg = { .ns = HFS_NS,
+                                    .leader = { leader, (size_t)len },
+                                    .election = hf_election_policy_default(),
+                                    .on_intent = on_intent,
+                                    .arg = brain };
+
+    sweep(cluster);
+    hfs_note(&cluster->world, "%s begins", controller->name);
+    brain->controller = controller;
+    hfs_client_init(&brain->client, &cluster->net, &controller->process,
+                    hfs_random_next(&cluster->dice));
+    brain->engine =
+        hf_engine_new(&(struct hf_engine_config){ .ns = HFS_NS,
+                                                  .id = controller->name,
+                                                  .policy = hf_engine_policy_default(),
+                                                  .mutants = cluster->cfg.mutants,
+                                                  .seed = hfs_random_next(&cluster->dice) });
+    controller->brain = brain;
+    lease.ttl = 10000;
+    cfg.lease = lease;
+    cfg.decider = hf_decider_engine(brain->engine);
+    backend = hfs_client_backend(&brain->client);
+    hfs_must(hf_runner_new(&backend, &cfg, &brain->runner, NULL));
+}

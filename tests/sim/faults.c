@@ -1,0 +1,355 @@
+/* faults.c - what goes wrong, and how it ends. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/run.h"
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* A fault that ends after a while. */
+struct ending {
+    struct hfs_timer timer;
+    struct hfs_trouble *trouble;
+    struct hfs_fault fault;
+    struct ending *next;
+};
+
+struct hfs_trouble {
+    struct hfs_cluster *cluster;
+    struct hfs_snapshot *snapshot;
+    hfs_rev snapshot_rev;
+    struct ending *endings;
+};
+
+const char *hfs_fault_name(enum hfs_fault_kind kind)
+{
+    switch (kind) {
+#define X(name, text)                                                                          \
+    case HFS_FAULT_##name: return text;
+        HFS_FAULTS(X)
+#undef X
+    case HFS_FAULT_KINDS: break;
+    }
+    return "?";
+}
+
+static struct hfs_host *host_of(struct hfs_cluster *cluster, unsigned number)
+{
+    return &cluster->hosts[number % cluster->cfg.hosts];
+}
+
+static struct hfs_controller *controller_of(struct hfs_cluster *cluster, unsigned number)
+{
+    return &cluster->controllers[number % cluster->cfg.controllers];
+}
+
+static const char *agent_of(struct hfs_cluster *cluster, unsigned number)
+{
+    return cluster->cfg.agents[number % cluster->cfg.agent_count].name;
+}
+
+static void cut(struct hfs_process *process, enum hfs_path path)
+{
+    for (unsigned m = 0; m < HFS_MEMBERS; m++)
+        process->paths[m] = path;
+}
+
+static void spoil_network(struct hfs_net_faults *faults, unsigned how)
+{
+    *faults = (struct hfs_net_faults){ .delay_max = 3 + how % 40,
+                                       .slow_percent = (uint8_t)(how / 7 % 15),
+                                       .slow_max = 100 + how % 7900,
+                                       .lose_percent = (uint8_t)(how / 3 % 25),
+                                       .repeat_percent = (uint8_t)(how / 5 % 15) };
+}
+
+static void spoil_watches(struct hfs_faults *faults, unsigned how)
+{
+    faults->mute_percent = how % 2 != 0 ? 20 : 0;
+    faults->lose_percent = how % 3 != 0 ? 0 : 10;
+    faults->duplicate_percent = how % 5 != 0 ? 10 : 0;
+    faults->old_percent = how % 7 != 0 ? 10 : 0;
+    faults->early_progress = how / 2 % 2 != 0;
+}
+
+static void lie(struct hfs_faults *faults, unsigned how)
+{
+    faults->lying_renewals = true;
+    faults->ghost_renewals = how % 2 != 0;
+    faults->revoke_on_return = how % 3 != 0;
+    faults->lie_percent = how % 5 == 0 ? 30 : 0;
+}
+
+/* What ends with its time. */
+static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
+{
+    struct hfs_cluster *cluster = trouble->cluster;
+    struct hfs_faults *faults = hfs_etcd_get_faults(cluster->etcd);
+
+    switch (fault->kind) {
+    case HFS_FAULT_CRASH_HOST: hfs_keeper_start(host_of(cluster, fault->a)); break;
+    case HFS_FAULT_SLOW_LOOP:
+        host_of(cluster, fault->a)->process.turn_max = 0;
+        if (cluster->cfg.controllers > 0)
+            controller_of(cluster, fault->a)->process.turn_max = 0;
+        break;
+    case HFS_FAULT_CUT_HOST: cut(&host_of(cluster, fault->a)->process, HFS_PATH_OPEN); break;
+    case HFS_FAULT_CUT_CONTROLLER:
+        cut(&controller_of(cluster, fault->a)->process, HFS_PATH_OPEN);
+        break;
+    case HFS_FAULT_CUT_MEMBER:
+        host_of(cluster, fault->a)->process.paths[fault->b % HFS_MEMBERS] = HFS_PATH_OPEN;
+        break;
+    case HFS_FAULT_NETWORK:
+        cluster->net.faults = (struct hfs_net_faults){ .delay_max = 3 };
+        break;
+    case HFS_FAULT_MEMBER:
+        hfs_must(hfs_etcd_set_member(cluster->etcd, fault->a % HFS_MEMBERS, HFS_MEMBER_UP));
+        hfs_net_poke(&cluster->net);
+        break;
+    case HFS_FAULT_LYING:
+        faults->lying_renewals = faults->ghost_renewals = faults->revoke_on_return = false;
+        faults->lie_percent = 0;
+        break;
+    case HFS_FAULT_LATE_EXPIRY:
+        faults->expiry_suspended = false;
+        faults->expiry_late = 0;
+        hfs_net_poke(&cluster->net);
+        break;
+    case HFS_FAULT_WATCHES:
+        faults->mute_percent = faults->lose_percent = 0;
+        faults->duplicate_percent = faults->old_percent = 0;
+        faults->early_progress = false;
+        break;
+    case HFS_FAULT_NO_SPACE: faults->no_space = false; break;
+    default: break;
+    }
+}
+
+static void on_ending(struct hfs_timer *timer)
+{
+    struct ending *ending = OWNER(timer, struct ending, timer);
+    struct hfs_trouble *trouble = ending->trouble;
+    struct ending **at = &trouble->endings;
+
+    hfs_note(&trouble->cluster->world, "(ends: %s)", hfs_fault_name(ending->fault.kind));
+    while (*at != ending)
+        at = &(*at)->next;
+    *at = ending->next;
+    undo(trouble, &ending->fault);
+    free(ending);
+}
+
+static void end_later(struct hfs_trouble *trouble, const struct hfs_fault *fault)
+{
+    struct ending *ending = hfs_alloc(sizeof *ending);
+
+    *ending = (struct ending){ .timer = { .fn = on_ending },
+                               .trouble = trouble,
+                               .fault = *fault,
+                               .next = trouble->endings };
+    trouble->endings = ending;
+    hfs_timer_start(&trouble->cluster->world, &ending->timer,
+                    trouble->cluster->world.now + fault->length);
+}
+
+/* Several may be harmed at a time: then etcd is without a majority. */
+static void harm_member(struct hfs_cluster *cluster, const struct hfs_fault *fault)
+{
+    static const enum hfs_member_state STATES[] = { HFS_MEMBER_DOWN, HFS_MEMBER_PAUSED,
+                                                    HFS_MEMBER_CUT, HFS_MEMBER_STALLED };
+
+    hfs_must(
+        hfs_etcd_set_member(cluster->etcd, fault->a % HFS_MEMBERS, STATES[fault->b / 2 % 4]));
+    hfs_net_poke(&cluster->net);
+}
+
+static void compact(struct hfs_cluster *cluster)
+{
+    struct hfs_request request = { .kind = HFS_COMPACT };
+    struct hfs_answer *answer = NULL;
+    int leader = hfs_etcd_get_leader(cluster->etcd);
+
+    request.compact = hfs_etcd_get_store(cluster->etcd)->revision;
+    if (leader >= 0 &&
+        hfs_etcd_serve(cluster->etcd, (unsigned)leader, &request, &answer) == HFS_ANSWERED)
+        free(answer);
+    hfs_net_poke(&cluster->net);
+}
+
+static void restore(struct hfs_trouble *trouble)
+{
+    struct hfs_cluster *cluster = trouble->cluster;
+
+    /* One that loses nothing but the raft term shows in no history; leases cannot tell it from
+     * an outdated leader yet. */
+    if (trouble->snapshot == NULL ||
+        trouble->snapshot_rev == hfs_etcd_get_store(cluster->etcd)->revision)
+        return;
+    hfs_must(hfs_etcd_restore(cluster->etcd, trouble->snapshot));
+    cluster->net.pumped = 0;
+    hfs_check_restored(cluster->check);
+    hfs_net_poke(&cluster->net);
+}
+
+static void kill_agent(struct hfs_cluster *cluster, unsigned number)
+{
+    const struct hfs_agent_config *config =
+        &cluster->cfg.agents[number % cluster->cfg.agent_count];
+
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++) {
+        for (struct hfs_agent *agent = cluster->hosts[i].agents; agent != NULL;
+             agent = agent->next) {
+            if (agent->config != config || !agent->begun || agent->ended)
+                continue;
+            hfs_keeper_end(agent, HOLDFAST__V1__EXIT__KIND__crashed, 0, 9);
+            return;
+        }
+    }
+}
+
+static const char *task_name(unsigned number, char text[HFS_TEXT])
+{
+    (void)snprintf(text, HFS_TEXT, "t%u", number);
+    return text;
+}
+
+/* What a person does. */
+static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault)
+{
+    char task[HFS_TEXT];
+
+    switch (fault->kind) {
+    case HFS_FAULT_SUBMIT:
+        hfs_person_submit(cluster, task_name(fault->a, task),
+                          cluster->cfg.agents[fault->b % cluster->cfg.agent_count].role);
+        break;
+    case HFS_FAULT_STOP: hfs_person_want(cluster, agent_of(cluster, fault->a), false); break;
+    case HFS_FAULT_START: hfs_person_want(cluster, agent_of(cluster, fault->a), true); break;
+    case HFS_FAULT_RESTART: hfs_person_restart(cluster, agent_of(cluster, fault->a)); break;
+    case HFS_FAULT_CANCEL: hfs_person_cancel(cluster, task_name(fault->a, task)); break;
+    case HFS_FAULT_RETRY: hfs_person_retry(cluster, task_name(fault->a, task)); break;
+    default: break;
+    }
+}
+
+/* What happens to processes. */
+static void hit_process(struct hfs_cluster *cluster, const struct hfs_fault *fault)
+{
+    struct hfs_host *host = host_of(cluster, fault->a);
+
+    switch (fault->kind) {
+    case HFS_FAULT_KILL_AGENT: kill_agent(cluster, fault->a); break;
+    case HFS_FAULT_CRASH_LINK: hfs_link_crash(host); break;
+    case HFS_FAULT_CRASH_HOST: hfs_keeper_crash(host); break;
+    case HFS_FAULT_PAUSE_LINK: hfs_process_pause(&host->process, fault->length); break;
+    case HFS_FAULT_SUSPEND_HOST: hfs_keeper_suspend(host, fault->length); break;
+    case HFS_FAULT_CRASH_CONTROLLER:
+        hfs_controller_crash(controller_of(cluster, fault->a));
+        break;
+    case HFS_FAULT_PAUSE_CONTROLLER:
+        hfs_process_pause(&controller_of(cluster, fault->a)->process, fault->length);
+        break;
+    case HFS_FAULT_SLOW_LOOP:
+        if (fault->b % 2 != 0)
+            host->process.turn_max = 1 + fault->b % 200;
+        else
+            controller_of(cluster, fault->a)->process.turn_max = 1 + fault->b % 200;
+        break;
+    case HFS_FAULT_CUT_HOST:
+        cut(&host->process, fault->b % 3 == 0 ? HFS_PATH_DEAF : HFS_PATH_CUT);
+        break;
+    case HFS_FAULT_CUT_CONTROLLER:
+        cut(&controller_of(cluster, fault->a)->process, HFS_PATH_CUT);
+        break;
+    case HFS_FAULT_CUT_MEMBER:
+        host->process.paths[fault->b % HFS_MEMBERS] = HFS_PATH_CUT;
+        break;
+    default: break;
+    }
+}
+
+/* What happens to etcd and to the way there. */
+static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
+{
+    struct hfs_cluster *cluster = trouble->cluster;
+    struct hfs_faults *faults = hfs_etcd_get_faults(cluster->etcd);
+
+    switch (fault->kind) {
+    case HFS_FAULT_NETWORK: spoil_network(&cluster->net.faults, fault->a); break;
+    case HFS_FAULT_MEMBER: harm_member(cluster, fault); break;
+    case HFS_FAULT_CHANGE_LEADER:
+        (void)!hfs_etcd_change_leader(cluster->etcd);
+        hfs_net_poke(&cluster->net);
+        break;
+    case HFS_FAULT_REVOKE:
+        hfs_must(hfs_etcd_revoke_leases(cluster->etcd, fault->a % 2 != 0 ? 100 : 40));
+        hfs_net_poke(&cluster->net);
+        break;
+    case HFS_FAULT_LYING: lie(faults, fault->a); break;
+    case HFS_FAULT_LATE_EXPIRY:
+        faults->expiry_suspended = fault->a % 2 != 0;
+        faults->expiry_late = 10000;
+        break;
+    case HFS_FAULT_WATCHES: spoil_watches(faults, fault->a); break;
+    case HFS_FAULT_COMPACT: compact(cluster); break;
+    case HFS_FAULT_SNAPSHOT:
+        hfs_snapshot_free(trouble->snapshot);
+        hfs_must(hfs_etcd_snapshot(cluster->etcd, &trouble->snapshot));
+        trouble->snapshot_rev = hfs_etcd_get_store(cluster->etcd)->revision;
+        break;
+    case HFS_FAULT_RESTORE: restore(trouble); break;
+    case HFS_FAULT_NO_SPACE: faults->no_space = true; break;
+    default: break;
+    }
+}
+
+void hfs_trouble_make(struct hfs_trouble *trouble, const struct hfs_fault *fault)
+{
+    hfs_note(&trouble->cluster->world, "(%s: %u, %u%s)", hfs_fault_name(fault->kind), fault->a,
+             fault->b, fault->length > 0 ? ", for a while" : "");
+    interfere(trouble->cluster, fault);
+    hit_process(trouble->cluster, fault);
+    hit_etcd(trouble, fault);
+    if (fault->length > 0)
+        end_later(trouble, fault);
+}
+
+void hfs_trouble_heal(struct hfs_trouble *trouble)
+{
+    struct hfs_cluster *cluster = trouble->cluster;
+
+    while (trouble->endings != NULL) {
+        struct ending *ending = trouble->endings;
+
+        trouble->endings = ending->next;
+        hfs_timer_stop(&cluster->world, &ending->timer);
+        undo(trouble, &ending->fault);
+        free(ending);
+    }
+    cluster->cfg.make_fail_percent = 0;
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++)
+        hfs_keeper_start(&cluster->hosts[i]);
+    hfs_net_poke(&cluster->net);
+}
+
+struct hfs_trouble *hfs_trouble_new(struct hfs_cluster *cluster)
+{
+    struct hfs_trouble *trouble = hfs_alloc(sizeof *trouble);
+
+    trouble->cluster = cluster;
+    return trouble;
+}
+
+void hfs_trouble_free(struct hfs_trouble *trouble)
+{
+    while (trouble->endings != NULL) {
+        struct ending *ending = trouble->endings;
+
+        trouble->endings = ending->next;
+        hfs_timer_stop(&trouble->cluster->world, &ending->timer);
+        free(ending);
+    }
+    hfs_snapshot_free(trouble->snapshot);
+    free(trouble);
+}

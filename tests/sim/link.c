@@ -1,0 +1,333 @@
+/* link.c - the link of a host: the real node and runner, and what the keeper hands to it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/decider_node.h"
+#include "sim/cluster.h"
+
+enum { LOCAL_MS = 2, VERIFY_MS = 50 };
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define SEQ_MASK                 ((INT64_C(1) << 48) - 1)
+
+struct hfs_link {
+    struct hfs_host *host;
+    struct hfs_link *next; /* of those that are dead */
+    struct hfs_client client;
+    struct hf_node *node;
+    struct hf_runner *runner;
+    struct hf_call *revoking; /* the lease of an agentd before this one */
+    bool closed;
+};
+
+/* Letters on the local sockets. */
+
+struct letter {
+    struct hfs_timer timer;
+    struct hfs_host *host;
+    const struct hfs_link *to;
+    struct hf_event event;
+    char agent[HFS_TEXT], instance[HFS_TEXT], task[HFS_TEXT], text[HFS_TEXT], key[HFS_TEXT];
+    Holdfast__V1__Checkpoint entry;
+};
+
+static void on_letter(struct hfs_timer *timer)
+{
+    struct letter *letter = OWNER(timer, struct letter, timer);
+    struct hfs_host *host = letter->host;
+
+    if (host->link == letter->to && host->link != NULL && host->link->runner != NULL) {
+        hfs_must(hf_runner_feed(host->link->runner, &letter->event));
+        if (letter->event.kind == HF_EVENT_PROCESS &&
+            letter->event.process.news == HF_PROCESS_ENDED)
+            hfs_keeper_on_told(host, letter->instance);
+    }
+    free(letter);
+}
+
+static const char *keep(char place[HFS_TEXT], const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    (void)snprintf(place, HFS_TEXT, "%s", text);
+    return place;
+}
+
+void hfs_link_tell(struct hfs_host *host, const struct hf_event *event)
+{
+    struct hfs_cluster *cluster = host->cluster;
+    struct letter *letter;
+
+    if (host->link == NULL)
+        return;
+    letter = hfs_alloc(sizeof *letter);
+    letter->timer = (struct hfs_timer){ .fn = on_letter, .process = &host->process };
+    letter->host = host;
+    letter->to = host->link;
+    letter->event = *event;
+    if (event->kind == HF_EVENT_PROCESS) {
+        letter->event.process.agent = keep(letter->agent, event->process.agent);
+        letter->event.process.instance_id = keep(letter->instance, event->process.instance_id);
+        letter->event.process.text = keep(letter->text, event->process.text);
+    }
+    if (event->kind == HF_EVENT_ASK) {
+        letter->event.ask.agent = keep(letter->agent, event->ask.agent);
+        letter->event.ask.instance_id = keep(letter->instance, event->ask.instance_id);
+        letter->event.ask.task = keep(letter->task, event->ask.task);
+        letter->event.ask.text = keep(letter->text, event->ask.text);
+        if (event->ask.checkpoint != NULL) {
+            letter->entry = *event->ask.checkpoint;
+            letter->entry.task = letter->task;
+            letter->entry.key = (char *)keep(letter->key, event->ask.checkpoint->key);
+            letter->event.ask.checkpoint = &letter->entry;
+        }
+    }
+    hfs_timer_start(&cluster->world, &letter->timer,
+                    cluster->world.now +
+                        (event->kind == HF_EVENT_VERIFIED ? VERIFY_MS : LOCAL_MS));
+}
+
+/* What the node wants. */
+
+static void on_reply(struct hfs_host *host, uint64_t token, const struct hf_intent_reply *reply)
+{
+    for (struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
+        if (agent->ask != token)
+            continue;
+        hfs_agent_on_reply(agent, token, reply);
+        return;
+    }
+}
+
+static void on_intent(const struct hf_intent *intent, void *arg)
+{
+    struct hfs_link *link = arg;
+    struct hfs_host *host = link->host;
+    struct hf_event event = { .kind = HF_EVENT_VERIFIED };
+
+    if (host->link != link)
+        return; /* it is dead: nobody hears it */
+    switch (intent->kind) {
+    case HF_INTENT_PROCESS: hfs_keeper_on_act(host, &intent->process); break;
+    case HF_INTENT_REPLY: on_reply(host, intent->token, &intent->reply); break;
+    case HF_INTENT_VERIFY:
+        event.verified = (struct hf_event_verified){
+            .token = intent->token, .err = hfs_cluster_verify(host->cluster, intent->verify)
+        };
+        hfs_link_tell(host, &event);
+        break;
+    case HF_INTENT_ALERT:
+        hfs_note(&host->cluster->world, "alert of %s: %s", host->name, intent->alert.why);
+        break;
+    default: break;
+    }
+}
+
+static void on_lease(const struct hf_session_view *view, void *arg)
+{
+    struct hfs_link *link = arg;
+
+    if (link->host->link == link)
+        hfs_keeper_on_lease(link->host, &view->record);
+}
+
+/* Life. */
+
+static void on_closed(void *arg)
+{
+    struct hfs_link *link = arg;
+
+    link->runner = NULL;
+    link->closed = true;
+}
+
+/* What is closed can go, once nothing of it is running any more. */
+static void sweep(struct hfs_cluster *cluster)
+{
+    struct hfs_link **at = &cluster->dead_links;
+
+    while (*at != NULL) {
+        struct hfs_link *link = *at;
+
+        if (!link->closed) {
+            at = &link->next;
+            continue;
+        }
+        *at = link->next;
+        hf_node_free(link->node);
+        hfs_client_done(&link->client);
+        free(link);
+    }
+}
+
+static void bury(struct hfs_link *link)
+{
+    struct hfs_cluster *cluster = link->host->cluster;
+
+    hfs_client_die(&link->client);
+    link->next = cluster->dead_links;
+    cluster->dead_links = link;
+    if (link->runner != NULL)
+        hf_runner_close(link->runner, false, on_closed, link);
+    else
+        link->closed = true;
+}
+
+void hfs_link_crash(struct hfs_host *host)
+{
+    struct hfs_link *link = host->link;
+
+    if (link == NULL)
+        return;
+    hfs_note(&host->cluster->world, "the link of %s dies", host->name);
+    host->link = NULL;
+    bury(link);
+    hfs_keeper_on_link_gone(host);
+}
+
+void hfs_links_done(struct hfs_cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++) {
+        struct hfs_link *link = cluster->hosts[i].link;
+
+        cluster->hosts[i].link = NULL;
+        if (link != NULL)
+            bury(link);
+    }
+    for (int i = 0; i < 1000000 && cluster->dead_links != NULL; i++) {
+        sweep(cluster);
+        (void)hfs_world_step(&cluster->world, cluster->world.now + 10);
+    }
+    for (size_t i = 1; i <= cluster->world.count; i++) {
+        struct hfs_timer *timer = cluster->world.queue[i];
+
+        if (timer->fn != on_letter)
+            continue;
+        hfs_timer_stop(&cluster->world, timer);
+        free(OWNER(timer, struct letter, timer));
+        i = 0; /* the heap has moved */
+    }
+}
+
+static struct hf_node_held held_of(struct hfs_host *host, const struct hfs_agent_config *config)
+{
+    struct hf_node_held held = { .started = host->started[config - host->cluster->cfg.agents] };
+
+    for (const struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
+        if (agent->config != config || !agent->held)
+            continue;
+        held.instance_id = agent->instance;
+        held.pid = agent->pid;
+        held.start_time = agent->start_time;
+        held.begun = agent->begun;
+        held.frozen = agent->frozen;
+        held.lease = agent->lease;
+        held.create_rev = agent->incarnation & SEQ_MASK;
+        held.generation = (int32_t)(agent->incarnation >> 48);
+        if (!agent->ended)
+            break; /* one that runs is more than one that ran */
+    }
+    return held;
+}
+
+static Holdfast__V1__Spec spec_of(const struct hfs_cluster *cluster,
+                                  const struct hfs_agent_config *config)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+
+    spec.role = (char *)config->role;
+    spec.launcher = (char *)"model";
+    spec.pool = (char *)"default";
+    spec.home = (char *)cluster->hosts[config->home].name;
+    spec.restart = config->restart;
+    return spec;
+}
+
+static struct hf_node *make_node(struct hfs_host *host)
+{
+    struct hfs_cluster *cluster = host->cluster;
+    struct hf_node_agent_config agents[HFS_AGENTS];
+    Holdfast__V1__Spec specs[HFS_AGENTS];
+    Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
+    char *pools[] = { (char *)"default" }, *launchers[] = { (char *)"model" };
+    size_t count = 0;
+
+    for (unsigned i = 0; i < cluster->cfg.agent_count; i++) {
+        const struct hfs_agent_config *config = &cluster->cfg.agents[i];
+        struct hf_node_held held = held_of(host, config);
+
+        if (config->home != host->number && held.instance_id == NULL)
+            continue;
+        specs[count] = spec_of(cluster, config);
+        agents[count] = (struct hf_node_agent_config){ .name = config->name,
+                                                       .spec = &specs[count],
+                                                       .held = held };
+        count++;
+    }
+    record.pools = pools;
+    record.n_pools = 1;
+    record.launchers = launchers;
+    record.n_launchers = 1;
+    record.version = (char *)"model";
+    return hf_node_new(&(struct hf_node_config){
+        .ns = HFS_NS,
+        .host = host->name,
+        .boot_id = host->boot_id,
+        .record = &record,
+        .agents = agents,
+        .agent_count = count,
+        .policy = hf_node_policy_default(),
+        .seed = hfs_random_next(&cluster->dice),
+    });
+}
+
+static void begin(struct hfs_link *link)
+{
+    struct hfs_host *host = link->host;
+    struct hf_backend backend = hfs_client_backend(&link->client);
+    struct hf_runner_config cfg = { .ns = HFS_NS,
+                                    .decider = hf_decider_node(link->node),
+                                    .lease = hf_lease_policy_default(),
+                                    .on_intent = on_intent,
+                                    .on_lease = on_lease,
+                                    .arg = link };
+
+    if (host->record.id != 0)
+        cfg.resume = &host->record;
+    hfs_must(hf_runner_new(&backend, &cfg, &link->runner, NULL));
+    hfs_keeper_on_link(host);
+}
+
+static void on_revoked(const struct hf_write_result *result, void *arg)
+{
+    struct hfs_link *link = arg;
+
+    (void)result; /* gone, or it will expire */
+    link->revoking = NULL;
+    begin(link);
+}
+
+void hfs_link_start(struct hfs_host *host)
+{
+    struct hfs_cluster *cluster = host->cluster;
+    struct hfs_link *link = hfs_alloc(sizeof *link);
+    struct hf_backend backend;
+
+    sweep(cluster);
+    hfs_note(&cluster->world, "a link of %s begins", host->name);
+    link->host = host;
+    hfs_client_init(&link->client, &cluster->net, &host->process,
+                    hfs_random_next(&cluster->dice));
+    link->node = make_node(host);
+    host->link = link;
+    /* A new agentd lets go of what an earlier one held. */
+    if (host->record.id == 0 && host->last_lease != 0) {
+        backend = hfs_client_backend(&link->client);
+        hfs_must(backend.ops->revoke(backend.self, host->last_lease, on_revoked, link,
+                                     &link->revoking));
+        host->last_lease = 0;
+    } else {
+        begin(link);
+    }
+}

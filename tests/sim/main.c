@@ -1,0 +1,357 @@
+/* main.c - holdfast-sim: lives through many seeds, and tells the story of the first that fails.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/mutant.h"
+#include "sim/run.h"
+
+enum { LAST_LINES = 80, LINE_SIZE = 1000 };
+
+struct options {
+    uint64_t from, seeds;
+    unsigned jobs;
+    bool trace, values, shrink, speed, restores, mutants;
+    uint64_t mutant; /* a bit, or none */
+};
+
+/* The last moments. */
+struct ring {
+    char lines[LAST_LINES][LINE_SIZE];
+    size_t count;
+};
+
+static void keep_line(const char *line, void *arg)
+{
+    struct ring *ring = arg;
+
+    (void)snprintf(ring->lines[ring->count++ % LAST_LINES], LINE_SIZE, "%s", line);
+}
+
+static void print_line(const char *line, void *arg)
+{
+    (void)arg;
+    (void)puts(line);
+}
+
+static void print_ring(const struct ring *ring)
+{
+    size_t first = ring->count > LAST_LINES ? ring->count - LAST_LINES : 0;
+
+    for (size_t i = first; i < ring->count; i++)
+        (void)printf("    %s\n", ring->lines[i % LAST_LINES]);
+}
+
+static const char *const PROGRAMS[] = { "worker",      "idle",       "flaky",
+                                        "crash_start", "crash_step", "finisher" };
+
+static void print_cast(const struct hfs_run *run)
+{
+    (void)printf("    %u hosts, %u controllers\n", run->cluster.hosts,
+                 run->cluster.controllers);
+    for (unsigned i = 0; i < run->cluster.agent_count; i++) {
+        const struct hfs_agent_config *agent = &run->cluster.agents[i];
+
+        (void)printf("    %s: %s of %s, at home on h%u\n", agent->name, PROGRAMS[agent->kind],
+                     agent->role, agent->home + 1);
+    }
+}
+
+static void tell_story(const struct hfs_run *run)
+{
+    struct ring *ring = hfs_alloc(sizeof *ring);
+
+    struct hfs_verdict verdict = hfs_run(run, keep_line, ring);
+
+    print_cast(run);
+    print_ring(ring);
+    (void)printf("    %s\n", verdict.why);
+    free(ring);
+}
+
+/* Leaves out one thing after the other, as long as it still fails. */
+
+static bool still_fails(const struct hfs_run *run)
+{
+    return !hfs_run(run, NULL, NULL).ok;
+}
+
+static void shrink_faults(struct hfs_run *run)
+{
+    for (unsigned i = 0; i < run->fault_count; i++) {
+        if (run->faults[i].off)
+            continue;
+        run->faults[i].off = true;
+        if (!still_fails(run))
+            run->faults[i].off = false;
+    }
+}
+
+static void shrink_cast(struct hfs_run *run)
+{
+    struct hfs_run smaller;
+
+    for (smaller = *run; smaller.cluster.controllers > 1;) {
+        smaller.cluster.controllers--;
+        if (!still_fails(&smaller))
+            break;
+        *run = smaller;
+    }
+    for (smaller = *run; smaller.cluster.agent_count > 1;) {
+        smaller.cluster.agent_count--;
+        if (!still_fails(&smaller))
+            break;
+        *run = smaller;
+    }
+    smaller = *run;
+    smaller.cluster.corrupt_percent = smaller.cluster.missing_percent = 0;
+    smaller.cluster.poison_percent = smaller.cluster.make_fail_percent = 0;
+    smaller.cluster.stubborn_percent = 0;
+    if (still_fails(&smaller))
+        *run = smaller;
+}
+
+static void shrink(struct hfs_run *run)
+{
+    shrink_faults(run);
+    shrink_cast(run);
+    shrink_faults(run);
+}
+
+/* Seeds. */
+
+static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_time)
+{
+    struct hfs_run *run = hfs_alloc(sizeof *run);
+    struct hfs_verdict verdict;
+
+    hfs_run_draw(run, seed, options->restores);
+    run->cluster.note_values = options->values;
+    run->cluster.mutants = options->mutant;
+    verdict = hfs_run(run, options->trace ? print_line : NULL, NULL);
+    *ret_time += verdict.time;
+    if (options->trace)
+        (void)printf("%zu tasks, %zu final; %llu revisions, %llu starts, %llu resets, %llu "
+                     "completed\n",
+                     verdict.tasks, verdict.final, (unsigned long long)verdict.counts.revisions,
+                     (unsigned long long)verdict.counts.starts,
+                     (unsigned long long)verdict.counts.resets,
+                     (unsigned long long)verdict.counts.completed);
+    if (!verdict.ok) {
+        (void)printf("seed %llu: %s\n", (unsigned long long)seed, verdict.why);
+        if (options->shrink)
+            shrink(run);
+        if (!options->trace)
+            tell_story(run);
+        (void)printf("replay: ./dev test sim --seeds 1 --from %llu\n",
+                     (unsigned long long)seed);
+        (void)fflush(stdout);
+    }
+    free(run);
+    return verdict.ok;
+}
+
+/* Every `jobs`-th seed, until one fails. */
+static int work(const struct options *options, unsigned job)
+{
+    hf_ms time = 0;
+    uint64_t done = 0;
+
+    for (uint64_t i = job; i < options->seeds; i += options->jobs, done++) {
+        if (!run_seed(options, options->from + i, &time))
+            return EXIT_FAILURE;
+    }
+    (void)printf("%llu seeds, %lld virtual seconds\n", (unsigned long long)done,
+                 (long long)(time / 1000));
+    return EXIT_SUCCESS;
+}
+
+static int work_together(const struct options *options)
+{
+    int failed = 0;
+
+    for (unsigned job = 0; job < options->jobs; job++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            return EXIT_FAILURE;
+        if (pid == 0) {
+            int status = work(options, job);
+
+            (void)fflush(stdout);
+            _exit(status);
+        }
+    }
+    for (unsigned job = 0; job < options->jobs; job++) {
+        int status = 0;
+
+        if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            failed++;
+    }
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Mutants: with a rule missing, some seed must fail, or the rule is not needed, or not tested.
+ */
+
+static bool is_killed(const struct options *options, enum hf_mutant mutant)
+{
+    struct hfs_run *run = hfs_alloc(sizeof *run);
+    bool killed = false;
+
+    for (uint64_t i = 0; i < options->seeds && !killed; i++) {
+        struct hfs_verdict verdict;
+
+        hfs_run_draw(run, options->from + i, options->restores);
+        run->cluster.mutants = hf_mutant_bit(mutant);
+        verdict = hfs_run(run, NULL, NULL);
+        killed = !verdict.ok;
+        if (killed)
+            (void)printf("%-18s killed by seed %llu: %s\n", hf_mutant_name(mutant),
+                         (unsigned long long)(options->from + i), verdict.why);
+    }
+    if (!killed)
+        (void)printf("%-18s survives %llu seeds: %s\n", hf_mutant_name(mutant),
+                     (unsigned long long)options->seeds, hf_mutant_text(mutant));
+    free(run);
+    return killed;
+}
+
+static int hunt_mutants(const struct options *options)
+{
+    unsigned survivors = 0;
+
+    for (enum hf_mutant mutant = 0; mutant < HF_MUTANTS; mutant++)
+        survivors += !is_killed(options, mutant);
+    (void)printf("%u of %d mutants survive\n", survivors, (int)HF_MUTANTS);
+    return survivors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static bool parse_mutant(const char *name, uint64_t *ret_bit)
+{
+    for (enum hf_mutant mutant = 0; mutant < HF_MUTANTS; mutant++) {
+        if (strcmp(hf_mutant_name(mutant), name) == 0) {
+            *ret_bit = hf_mutant_bit(mutant);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How much faster than life. */
+
+/* Of our own work, however busy the machine is with others'. */
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int measure_speed(void)
+{
+    enum { AGENTS = 20, TASKS = 60, VIRTUAL_S = 3600, TARGET = 10000 };
+    struct hfs_run *run = hfs_alloc(sizeof *run);
+    struct hfs_verdict verdict;
+    double begun, took, factor;
+
+    run->cluster = (struct hfs_cluster_config){ .seed = 1, .hosts = AGENTS, .controllers = 2 };
+    run->cluster.agent_count = AGENTS;
+    for (unsigned i = 0; i < AGENTS; i++) {
+        struct hfs_agent_config *agent = &run->cluster.agents[i];
+
+        (void)snprintf(agent->name, sizeof agent->name, "a%u", i + 1);
+        (void)snprintf(agent->role, sizeof agent->role, "r1");
+        agent->home = i;
+    }
+    run->duration = (hf_ms)VIRTUAL_S * 1000;
+    for (unsigned i = 0; i < TASKS; i++)
+        run->faults[run->fault_count++] = (struct hfs_fault){
+            .kind = HFS_FAULT_SUBMIT, .at = (hf_ms)i * VIRTUAL_S * 1000 / TASKS, .a = i + 1
+        };
+    begun = seconds_now();
+    verdict = hfs_run(run, NULL, NULL);
+    took = seconds_now() - begun;
+    factor = (double)verdict.time / 1000 / took;
+    (void)printf("%d agents, %lld virtual seconds in %.3f s: %.0f times real time (target %d): "
+                 "%s\n",
+                 AGENTS, (long long)(verdict.time / 1000), took, factor, TARGET,
+                 !verdict.ok        ? verdict.why
+                 : factor >= TARGET ? "met"
+                                    : "missed");
+    free(run);
+    return verdict.ok && verdict.final == TASKS && factor >= TARGET ? EXIT_SUCCESS
+                                                                    : EXIT_FAILURE;
+}
+
+static int usage(void)
+{
+    (void)fprintf(stderr,
+                  "usage: holdfast-sim [--seeds N] [--from S] [--jobs J] [--trace] [--values]\n"
+                  "                    [--shrink] [--restores] [--mutant NAME]\n"
+                  "       holdfast-sim --mutants [--seeds N] [--from S]\n"
+                  "       holdfast-sim --speed\n");
+    return 2;
+}
+
+static bool parse_number(const char *text, uint64_t *ret)
+{
+    char *end = NULL;
+
+    *ret = strtoull(text, &end, 10);
+    return end != text && *end == '\0';
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option LONG[] = {
+        { "seeds", required_argument, NULL, 'n' },
+        { "from", required_argument, NULL, 'f' },
+        { "jobs", required_argument, NULL, 'j' },
+        { "trace", no_argument, NULL, 't' },
+        { "shrink", no_argument, NULL, 's' },
+        { "speed", no_argument, NULL, 'S' },
+
+        { "values", no_argument, NULL, 'v' },
+        { "restores", no_argument, NULL, 'r' },
+        { "mutant", required_argument, NULL, 'm' },
+        { "mutants", no_argument, NULL, 'M' },
+        { NULL, 0, NULL, 0 },
+    };
+    struct options options = { .from = 1, .seeds = 1, .jobs = 1 };
+    uint64_t jobs = 1;
+    bool ok = true;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+        switch (c) {
+        case 'n': ok = ok && parse_number(optarg, &options.seeds); break;
+        case 'f': ok = ok && parse_number(optarg, &options.from); break;
+        case 'j': ok = ok && parse_number(optarg, &jobs) && jobs >= 1 && jobs <= 64; break;
+        case 't': options.trace = true; break;
+        case 's': options.shrink = true; break;
+        case 'S': options.speed = true; break;
+        case 'm': ok = ok && parse_mutant(optarg, &options.mutant); break;
+        case 'M': options.mutants = true; break;
+        case 'r': options.restores = true; break;
+        case 'v': options.values = true; break;
+        default: return usage();
+        }
+    }
+    if (!ok)
+        return usage();
+    options.jobs = (unsigned)jobs;
+    if (options.speed)
+        return measure_speed();
+    if (options.mutants)
+        return hunt_mutants(&options);
+    if (optind < argc)
+        return usage();
+    return options.jobs > 1 ? work_together(&options) : work(&options, 0);
+}

@@ -1,0 +1,495 @@
+#include "sim/net.h"
+
+#include <stdlib.h>
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+static bool is_reached(const struct hfs_process *process, unsigned member)
+{
+    return process->paths[member] != HFS_PATH_CUT;
+}
+
+static bool answers_come(const struct hfs_process *process, unsigned member)
+{
+    return process->paths[member] == HFS_PATH_OPEN;
+}
+
+static hf_ms draw_delay(struct hfs_net *net)
+{
+    struct hfs_random *random = &net->world->random;
+    hf_ms most = net->faults.delay_max;
+
+    if (hfs_random_percent(random, net->faults.slow_percent))
+        most = net->faults.slow_max;
+    return 1 + (most > 1 ? (hf_ms)hfs_random_below(random, (uint64_t)most) : 0);
+}
+
+static bool draw_loss(struct hfs_net *net)
+{
+    return hfs_random_percent(&net->world->random, net->faults.lose_percent);
+}
+
+/* The etcd. */
+
+static void pump(struct hfs_net *net);
+
+static void set_clock(struct hfs_net *net)
+{
+    hf_ms next = hfs_etcd_next(net->etcd);
+
+    if (next == HFS_NEVER)
+        hfs_timer_stop(net->world, &net->clock);
+    else if (!hfs_timer_is_armed(&net->clock) || net->clock.at != next)
+        hfs_timer_start(net->world, &net->clock, next);
+}
+
+/* After anything that may have changed the etcd. */
+static void settle(struct hfs_net *net)
+{
+    hfs_rev revision = hfs_etcd_get_store(net->etcd)->revision;
+
+    set_clock(net);
+    if (revision == net->pumped)
+        return;
+    net->pumped = revision;
+    if (net->on_commit != NULL)
+        net->on_commit(net->writer, net->arg);
+    pump(net);
+}
+
+void hfs_net_poke(struct hfs_net *net)
+{
+    hfs_must(hfs_etcd_advance(net->etcd, net->world->now));
+    settle(net);
+    pump(net); /* members may have come back without a change */
+}
+
+static void on_clock(struct hfs_timer *timer)
+{
+    hfs_net_poke(OWNER(timer, struct hfs_net, clock));
+}
+
+void hfs_net_init(struct hfs_net *net, struct hfs_world *world, struct hfs_etcd *etcd)
+{
+    *net = (struct hfs_net){ .world = world,
+                             .etcd = etcd,
+                             .clock = { .fn = on_clock },
+                             .pumped = hfs_etcd_get_store(etcd)->revision };
+    set_clock(net);
+}
+
+/* Requests. */
+
+struct hfs_exchange {
+    unsigned refs;
+    struct hfs_net *net;
+    struct hfs_process *from;
+    unsigned member;
+    struct hfs_letter *letter;
+    hfs_exchange_fn fn; /* NULL: nobody waits any more */
+    void *arg;
+};
+
+/* A request, or its answer, on the way. */
+struct parcel {
+    struct hfs_timer timer;
+    struct hfs_exchange *exchange;
+    struct hfs_answer *answer;
+};
+
+struct hfs_letter *hfs_letter_new(const struct hfs_request *request)
+{
+    struct hfs_letter *letter = hfs_alloc(sizeof *letter);
+
+    letter->refs = 1;
+    hfs_must(hfs_request_copy(request, &letter->request));
+    return letter;
+}
+
+void hfs_letter_unref(struct hfs_letter *letter)
+{
+    if (letter == NULL || --letter->refs > 0)
+        return;
+    free(letter->request);
+    free(letter);
+}
+
+static void unref(struct hfs_exchange *exchange)
+{
+    if (--exchange->refs > 0)
+        return;
+    hfs_letter_unref(exchange->letter);
+    free(exchange);
+}
+
+static void drop_parcel(struct parcel *parcel)
+{
+    unref(parcel->exchange);
+    free(parcel->answer);
+    free(parcel);
+}
+
+static void on_answer(struct hfs_timer *timer)
+{
+    struct parcel *parcel = OWNER(timer, struct parcel, timer);
+    struct hfs_exchange *exchange = parcel->exchange;
+    hfs_exchange_fn fn = exchange->fn;
+
+    if (fn != NULL) {
+        exchange->fn = NULL;
+        exchange->refs--; /* its owner's; the parcel has one */
+        fn(parcel->answer, exchange->arg);
+    }
+    drop_parcel(parcel);
+}
+
+static void send_answer(struct parcel *parcel)
+{
+    struct hfs_exchange *exchange = parcel->exchange;
+    struct hfs_net *net = exchange->net;
+
+    if (exchange->fn == NULL || !answers_come(exchange->from, exchange->member) ||
+        draw_loss(net)) {
+        drop_parcel(parcel);
+        return;
+    }
+    parcel->timer.fn = on_answer;
+    parcel->timer.process = exchange->from;
+    hfs_timer_start(net->world, &parcel->timer, net->world->now + draw_delay(net));
+}
+
+static void on_request(struct hfs_timer *timer)
+{
+    struct parcel *parcel = OWNER(timer, struct parcel, timer);
+    struct hfs_exchange *exchange = parcel->exchange;
+    struct hfs_net *net = exchange->net;
+    hf_ms now = net->world->now, next;
+    int fate;
+
+    if (!is_reached(exchange->from, exchange->member)) {
+        drop_parcel(parcel);
+        return;
+    }
+    hfs_must(hfs_etcd_advance(net->etcd, now));
+    settle(net); /* what etcd did by itself was nobody's request */
+    fate =
+        hfs_etcd_serve(net->etcd, exchange->member, exchange->letter->request, &parcel->answer);
+    hfs_must(fate);
+    net->requests++;
+    if (fate == HFS_ANSWERED && net->on_served != NULL)
+        net->on_served(exchange->from, exchange->letter->request, parcel->answer, net->arg);
+    net->writer = exchange->from;
+    settle(net);
+    net->writer = NULL;
+    next = hfs_etcd_next(net->etcd);
+    if (fate == HFS_ANSWERED)
+        send_answer(parcel);
+    else if (fate == HFS_LATER && next != HFS_NEVER)
+        hfs_timer_start(net->world, timer, next > now ? next : now + 1);
+    else
+        drop_parcel(parcel);
+}
+
+static void post(struct hfs_exchange *exchange)
+{
+    struct hfs_net *net = exchange->net;
+    struct parcel *parcel = hfs_alloc(sizeof *parcel);
+
+    parcel->exchange = exchange;
+    parcel->timer.fn = on_request;
+    exchange->refs++;
+    hfs_timer_start(net->world, &parcel->timer, net->world->now + draw_delay(net));
+}
+
+struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
+                                  unsigned member, struct hfs_letter *letter,
+                                  hfs_exchange_fn fn, void *arg)
+{
+    struct hfs_exchange *exchange = hfs_alloc(sizeof *exchange);
+
+    *exchange = (struct hfs_exchange){ .refs = 1,
+                                       .net = net,
+                                       .from = from,
+                                       .member = member,
+                                       .letter = letter,
+                                       .fn = fn,
+                                       .arg = arg };
+    letter->refs++;
+    if (!draw_loss(net))
+        post(exchange);
+    if (hfs_random_percent(&net->world->random, net->faults.repeat_percent))
+        post(exchange);
+    return exchange;
+}
+
+void hfs_exchange_drop(struct hfs_exchange *exchange)
+{
+    if (exchange == NULL)
+        return;
+    exchange->fn = NULL;
+    unref(exchange);
+}
+
+/* Streams. */
+
+struct watched {
+    struct hfs_range range; /* its key is owned */
+    hfs_rev start_rev;
+    uint64_t id; /* with the etcd; 0: not there, or no longer */
+};
+
+struct hfs_stream {
+    unsigned refs;
+    struct hfs_net *net;
+    struct hfs_process *from;
+    unsigned member;
+    const struct hfs_stream_handler *handler; /* NULL: closed */
+    void *arg;
+    struct watched *ranges;
+    size_t range_count, range_cap;
+    hf_ms there_at, back_at; /* when the last message in either direction arrives */
+    bool broken;
+    struct hfs_stream *next, **at; /* in net->streams, while it is open */
+};
+
+enum news { NEWS_OPEN, NEWS_ASK, NEWS_CREATED, NEWS_BATCH, NEWS_END };
+
+/* Something on its way over a stream. */
+struct piece {
+    struct hfs_timer timer;
+    struct hfs_stream *stream;
+    enum news news;
+    size_t range;
+    struct hfs_batch *batch;
+    int err;
+};
+
+static void unref_stream(struct hfs_stream *stream)
+{
+    if (--stream->refs > 0)
+        return;
+    for (size_t i = 0; i < stream->range_count; i++)
+        free((void *)stream->ranges[i].range.key.data);
+    free(stream->ranges);
+    free(stream);
+}
+
+static void drop_piece(struct piece *piece)
+{
+    unref_stream(piece->stream);
+    free(piece->batch);
+    free(piece);
+}
+
+/* Ends the etcd's part of it. */
+static void cancel_watches(struct hfs_stream *stream)
+{
+    for (size_t i = 0; i < stream->range_count; i++) {
+        if (stream->ranges[i].id != 0)
+            hfs_watch_cancel(stream->net->etcd, stream->ranges[i].id);
+        stream->ranges[i].id = 0;
+    }
+}
+
+void hfs_stream_close(struct hfs_stream *stream)
+{
+    if (stream == NULL || stream->handler == NULL)
+        return;
+    stream->handler = NULL;
+    cancel_watches(stream);
+    *stream->at = stream->next;
+    if (stream->next != NULL)
+        stream->next->at = stream->at;
+    unref_stream(stream);
+}
+
+static void on_piece_back(struct hfs_timer *timer)
+{
+    struct piece *piece = OWNER(timer, struct piece, timer);
+    struct hfs_stream *stream = piece->stream;
+    const struct hfs_stream_handler *handler = stream->handler;
+
+    if (handler != NULL && !stream->broken) {
+        switch (piece->news) {
+        case NEWS_CREATED: handler->on_created(piece->range, stream->arg); break;
+        case NEWS_BATCH: handler->on_batch(piece->range, piece->batch, stream->arg); break;
+        default: {
+            void *arg = stream->arg;
+
+            hfs_stream_close(stream);
+            handler->on_end(piece->err, arg);
+            break;
+        }
+        }
+    }
+    drop_piece(piece);
+}
+
+static void send_back(struct hfs_stream *stream, enum news news, size_t range,
+                      struct hfs_batch *batch, int err)
+{
+    struct hfs_net *net = stream->net;
+    struct piece *piece;
+    hf_ms at;
+
+    if (!answers_come(stream->from, stream->member) || draw_loss(net))
+        stream->broken = true;
+    if (stream->broken) {
+        free(batch);
+        return;
+    }
+    piece = hfs_alloc(sizeof *piece);
+    *piece = (struct piece){ .timer = { .fn = on_piece_back, .process = stream->from },
+                             .stream = stream,
+                             .news = news,
+                             .range = range,
+                             .batch = batch,
+                             .err = err };
+    stream->refs++;
+    at = net->world->now + draw_delay(net);
+    stream->back_at = at > stream->back_at ? at : stream->back_at;
+    hfs_timer_start(net->world, &piece->timer, stream->back_at);
+}
+
+/* What one watch has to say now. */
+static void pump_range(struct hfs_stream *stream, size_t index)
+{
+    struct watched *watched = &stream->ranges[index];
+    struct hfs_batch *batch = NULL;
+    int told;
+
+    while (watched->id != 0 &&
+           (told = hfs_watch_next(stream->net->etcd, watched->id, &batch)) != 0) {
+        if (told == 1) {
+            send_back(stream, NEWS_BATCH, index, batch, HF_OK);
+        } else {
+            watched->id = 0;
+            send_back(stream, NEWS_END, index, NULL, told);
+        }
+    }
+}
+
+static void pump(struct hfs_net *net)
+{
+    for (struct hfs_stream *stream = net->streams; stream != NULL; stream = stream->next) {
+        for (size_t i = 0; i < stream->range_count && !stream->broken; i++)
+            pump_range(stream, i);
+    }
+}
+
+static void open_there(struct hfs_stream *stream, size_t index)
+{
+    struct watched *watched = &stream->ranges[index];
+    int fate = hfs_watch_open(stream->net->etcd, stream->member, &watched->range,
+                              watched->start_rev, &watched->id);
+
+    if (fate == HFS_ANSWERED) {
+        send_back(stream, NEWS_CREATED, index, NULL, HF_OK);
+        pump_range(stream, index);
+    } else if (fate == HF_EAGAIN) {
+        send_back(stream, NEWS_END, index, NULL, HF_EAGAIN);
+    } else if (fate < 0) {
+        hfs_die("hfs_watch_open", fate);
+    }
+}
+
+static void on_piece_there(struct hfs_timer *timer)
+{
+    struct piece *piece = OWNER(timer, struct piece, timer);
+    struct hfs_stream *stream = piece->stream;
+
+    if (!is_reached(stream->from, stream->member))
+        stream->broken = true;
+    if (stream->handler != NULL && !stream->broken) {
+        hfs_must(hfs_etcd_advance(stream->net->etcd, stream->net->world->now));
+        settle(stream->net);
+        if (piece->news == NEWS_OPEN)
+            open_there(stream, piece->range);
+        /* One answer for the whole stream. */
+        if (piece->news == NEWS_ASK && stream->range_count > 0 && stream->ranges[0].id != 0) {
+            hfs_watch_ask_progress(stream->net->etcd, stream->ranges[0].id);
+            pump_range(stream, 0);
+        }
+    }
+    drop_piece(piece);
+}
+
+static void send_there(struct hfs_stream *stream, enum news news, size_t range)
+{
+    struct hfs_net *net = stream->net;
+    struct piece *piece;
+    hf_ms at = net->world->now + draw_delay(net);
+
+    if (draw_loss(net))
+        stream->broken = true;
+    if (stream->broken)
+        return;
+    piece = hfs_alloc(sizeof *piece);
+    *piece = (struct piece){
+        .timer = { .fn = on_piece_there }, .stream = stream, .news = news, .range = range
+    };
+    stream->refs++;
+    stream->there_at = at > stream->there_at ? at : stream->there_at;
+    hfs_timer_start(net->world, &piece->timer, stream->there_at);
+}
+
+struct hfs_stream *hfs_stream_open(struct hfs_net *net, struct hfs_process *from,
+                                   unsigned member, const struct hfs_stream_handler *handler,
+                                   void *arg)
+{
+    struct hfs_stream *stream = hfs_alloc(sizeof *stream);
+
+    *stream = (struct hfs_stream){ .refs = 1,
+                                   .net = net,
+                                   .from = from,
+                                   .member = member,
+                                   .handler = handler,
+                                   .arg = arg,
+                                   .next = net->streams,
+                                   .at = &net->streams };
+    if (stream->next != NULL)
+        stream->next->at = &stream->next;
+    net->streams = stream;
+    return stream;
+}
+
+void hfs_stream_watch(struct hfs_stream *stream, const struct hfs_range *range,
+                      hfs_rev start_rev)
+{
+    struct watched *watched;
+    char *key = hfs_alloc(range->key.len + 1);
+
+    for (size_t i = 0; i < range->key.len; i++)
+        key[i] = ((const char *)range->key.data)[i];
+    hfs_grow(&stream->ranges, &stream->range_cap, stream->range_count + 1, sizeof *watched);
+    watched = &stream->ranges[stream->range_count++];
+    *watched = (struct watched){ .range = *range, .start_rev = start_rev };
+    watched->range.key.data = key;
+    send_there(stream, NEWS_OPEN, stream->range_count - 1);
+}
+
+void hfs_stream_ask(struct hfs_stream *stream)
+{
+    send_there(stream, NEWS_ASK, 0);
+}
+
+/* What is still on its way goes with the network. */
+void hfs_net_done(struct hfs_net *net)
+{
+    struct hfs_world *world = net->world;
+
+    hfs_timer_stop(world, &net->clock);
+    for (size_t i = world->count; i >= 1; i--) {
+        struct hfs_timer *timer = world->queue[i];
+
+        if (timer->fn != on_request && timer->fn != on_answer && timer->fn != on_piece_there &&
+            timer->fn != on_piece_back)
+            continue;
+        hfs_timer_stop(world, timer);
+        if (timer->fn == on_request || timer->fn == on_answer)
+            drop_parcel(OWNER(timer, struct parcel, timer));
+        else
+            drop_piece(OWNER(timer, struct piece, timer));
+        i = world->count + 1; /* the heap has moved */
+    }
+}

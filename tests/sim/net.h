@@ -1,0 +1,89 @@
+/* net.h - the network between processes and the model etcd: it carries requests, answers and
+ * watches, and delays, loses and repeats them.
+ *
+ * Deterministic; all chance is the world's. What was sent arrives even when its sender is dead
+ * by then. Streams are like TCP: in order, and after the first loss for ever silent. */
+#ifndef HFS_NET_H
+#define HFS_NET_H
+
+#include "sim/world.h"
+
+/* All off to begin with; delay_max 0: one millisecond. */
+struct hfs_net_faults {
+    hf_ms delay_max;        /* a message takes 1 ms to this */
+    uint8_t slow_percent;   /* some take longer, and are overtaken: */
+    hf_ms slow_max;         /* up to this */
+    uint8_t lose_percent;   /* of requests, and of answers */
+    uint8_t repeat_percent; /* of requests, which then come twice */
+};
+
+struct hfs_stream;
+
+struct hfs_net {
+    struct hfs_world *world;
+    struct hfs_etcd *etcd;
+    struct hfs_net_faults faults;
+    struct hfs_timer clock; /* of the etcd */
+    struct hfs_stream *streams;
+    hfs_rev pumped;                   /* up to which the watches were told */
+    const struct hfs_process *writer; /* whose request is being served; NULL: nobody's */
+    /* The store has changed, by a request of `writer` (NULL: by etcd itself); a request was
+     * answered. NULL: nobody asks. Must not send anything from inside. */
+    void (*on_commit)(const struct hfs_process *writer, void *arg);
+    void (*on_served)(const struct hfs_process *from, const struct hfs_request *request,
+                      const struct hfs_answer *answer, void *arg);
+    void *arg;
+    uint64_t requests; /* that were served */
+};
+
+void hfs_net_init(struct hfs_net *net, struct hfs_world *world, struct hfs_etcd *etcd);
+
+/* No process may be using it any more. */
+void hfs_net_done(struct hfs_net *net);
+
+/* Something was done to the etcd from outside: what follows from it happens. */
+void hfs_net_poke(struct hfs_net *net);
+
+/* Requests. */
+
+/* A request that several attempts share. */
+struct hfs_letter {
+    unsigned refs;
+    struct hfs_request *request;
+};
+
+struct hfs_letter *hfs_letter_new(const struct hfs_request *request);
+void hfs_letter_unref(struct hfs_letter *letter);
+
+struct hfs_exchange;
+typedef void (*hfs_exchange_fn)(const struct hfs_answer *answer, void *arg);
+
+/* Sends it; `fn` is called at most once, and the exchange is gone then. */
+struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
+                                  unsigned member, struct hfs_letter *letter,
+                                  hfs_exchange_fn fn, void *arg);
+
+/* `fn` will not be called; what was sent is on its way. NULL is fine. */
+void hfs_exchange_drop(struct hfs_exchange *exchange);
+
+/* Streams of watches. */
+
+struct hfs_stream_handler {
+    void (*on_created)(size_t range, void *arg);
+    void (*on_batch)(size_t range, const struct hfs_batch *batch, void *arg);
+    void (*on_end)(int err, void *arg); /* the stream is gone */
+};
+
+struct hfs_stream *hfs_stream_open(struct hfs_net *net, struct hfs_process *from,
+                                   unsigned member, const struct hfs_stream_handler *handler,
+                                   void *arg);
+
+/* One more range, whose index is the number of those before it. */
+void hfs_stream_watch(struct hfs_stream *stream, const struct hfs_range *range,
+                      hfs_rev start_rev);
+void hfs_stream_ask(struct hfs_stream *stream);
+
+/* No handler is called any more. NULL is fine. */
+void hfs_stream_close(struct hfs_stream *stream);
+
+#endif

@@ -1,0 +1,321 @@
+/* person.c - somebody who gives out work and interferes: every errand reads what it needs,
+ * writes one guarded plan, and begins anew when that was refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/commit.h"
+#include "schema/json.h"
+#include "sim/cluster.h"
+
+enum { AGAIN_MS = 1000, TRIES = 8, READS = 2 };
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+enum errand_kind { ERRAND_SUBMIT, ERRAND_WANT, ERRAND_RESTART, ERRAND_CANCEL, ERRAND_RETRY };
+
+struct seen {
+    struct hf_seen seen;
+    char *text;
+    ProtobufCMessage *record;
+};
+
+struct hfs_errand {
+    struct hfs_cluster *cluster;
+    struct hfs_errand *next, **at;
+    enum errand_kind kind;
+    char name[HFS_TEXT], role[HFS_TEXT];
+    bool running;
+    unsigned tries;
+    struct hfs_timer timer;
+    struct hf_call *call;
+    struct hf_commit *commit;
+    size_t read; /* how many of its keys */
+    struct seen seen[READS];
+};
+
+static void begin(struct hfs_errand *errand);
+
+static void forget_reads(struct hfs_errand *errand)
+{
+    for (size_t i = 0; i < READS; i++) {
+        free(errand->seen[i].text);
+        hf_json_free(errand->seen[i].record);
+        errand->seen[i] = (struct seen){ 0 };
+    }
+    errand->read = 0;
+}
+
+static void end(struct hfs_errand *errand)
+{
+    *errand->at = errand->next;
+    if (errand->next != NULL)
+        errand->next->at = errand->at;
+    hfs_timer_stop(&errand->cluster->world, &errand->timer);
+    if (errand->call != NULL)
+        hf_call_cancel(errand->call);
+    if (errand->commit != NULL)
+        hf_commit_cancel(errand->commit);
+    forget_reads(errand);
+    free(errand);
+}
+
+static void again(struct hfs_errand *errand)
+{
+    struct hfs_world *world = &errand->cluster->world;
+
+    forget_reads(errand);
+    if (errand->kind != ERRAND_SUBMIT && ++errand->tries >= TRIES)
+        end(errand);
+    else
+        hfs_timer_start(world, &errand->timer, world->now + AGAIN_MS);
+}
+
+static void on_timer(struct hfs_timer *timer)
+{
+    begin(OWNER(timer, struct hfs_errand, timer));
+}
+
+/* Writing. */
+
+static void on_committed(const struct hf_commit_result *result, void *arg)
+{
+    struct hfs_errand *errand = arg;
+
+    errand->commit = NULL;
+    if (result->outcome == HF_OUTCOME_DONE ||
+        (result->outcome == HF_OUTCOME_REFUSED && errand->kind == ERRAND_SUBMIT)) {
+        errand->cluster->accepted += errand->kind == ERRAND_SUBMIT;
+        end(errand);
+    } else {
+        again(errand);
+    }
+}
+
+static void plan_submit(struct hfs_errand *errand, struct hf_plan *plan)
+{
+    Holdfast__V1__Task task = HOLDFAST__V1__TASK__INIT;
+
+    task.id = errand->name;
+    task.role = errand->role;
+    task.state = HOLDFAST__V1__TASK__STATE__pending;
+    hf_row_submit(plan, &task);
+}
+
+static Holdfast__V1__Wanted wanted_of(const struct seen *seen)
+{
+    Holdfast__V1__Wanted wanted = HOLDFAST__V1__WANTED__INIT;
+
+    if (seen->record != NULL)
+        wanted = *(const Holdfast__V1__Wanted *)seen->record;
+    wanted.by = (char *)"person";
+    return wanted;
+}
+
+static void plan_want(struct hfs_errand *errand, struct hf_plan *plan)
+{
+    Holdfast__V1__Wanted wanted = wanted_of(&errand->seen[0]);
+
+    wanted.state = errand->running ? HOLDFAST__V1__WANTED__STATE__running
+                                   : HOLDFAST__V1__WANTED__STATE__stopped;
+    hf_row_want(plan, errand->name, &errand->seen[0].seen, &wanted);
+}
+
+static void plan_restart(struct hfs_errand *errand, struct hf_plan *plan)
+{
+    Holdfast__V1__Wanted wanted = wanted_of(&errand->seen[0]);
+
+    wanted.state = HOLDFAST__V1__WANTED__STATE__running;
+    wanted.end_upto = errand->seen[1].seen.create_rev;
+    hf_row_want(plan, errand->name, &errand->seen[0].seen, &wanted);
+}
+
+/* False: there is nothing to do. */
+static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
+{
+    const struct seen *first = &errand->seen[0];
+    struct hf_seen_task task = { .seen = first->seen,
+                                 .task = (const Holdfast__V1__Task *)first->record };
+
+    switch (errand->kind) {
+    case ERRAND_SUBMIT: plan_submit(errand, plan); return true;
+    case ERRAND_WANT: plan_want(errand, plan); return true;
+    case ERRAND_RESTART: plan_restart(errand, plan); return true;
+    case ERRAND_CANCEL:
+        if (task.task == NULL || task.task->state >= HOLDFAST__V1__TASK__STATE__completed)
+            return false;
+        hf_row_cancel(plan, &task, "a person said so");
+        return true;
+    case ERRAND_RETRY:
+        if (task.task == NULL || task.task->state < HOLDFAST__V1__TASK__STATE__completed)
+            return false;
+        hf_row_retry(plan, &task, &errand->seen[1].seen);
+        return true;
+    }
+    return false;
+}
+
+static void commit(struct hfs_errand *errand)
+{
+    struct hfs_cluster *cluster = errand->cluster;
+    struct hf_backend backend = hfs_client_backend(&cluster->person_client);
+    uint8_t random[10];
+    char op_id[HF_ID_LEN + 1];
+    struct hf_plan plan;
+
+    hfs_must(backend.ops->random(backend.self, random, sizeof random));
+    hf_id_format(cluster->world.now, random, op_id);
+    hf_plan_init(&plan, HFS_NS, HF_WRITER_OPERATOR, op_id);
+    if (!make_plan(errand, &plan)) {
+        hf_plan_done(&plan);
+        end(errand);
+        return;
+    }
+    hfs_must(hf_plan_check(&plan, NULL));
+    hfs_must(hf_commit_start(&backend, &plan, 0, on_committed, errand, &errand->commit));
+    hf_plan_done(&plan);
+}
+
+/* Reading. */
+
+static const struct hf_key *keys_of(const struct hfs_errand *errand, struct hf_key keys[READS],
+                                    size_t *ret_count)
+{
+    enum hf_key_kind first = HF_KEY_WANTED, second = HF_KEY_AGENT_LIVE;
+
+    *ret_count = 0;
+    if (errand->kind == ERRAND_SUBMIT)
+        return keys;
+    if (errand->kind == ERRAND_CANCEL || errand->kind == ERRAND_RETRY)
+        first = HF_KEY_TASK, second = HF_KEY_RECOVERY;
+    keys[0] = (struct hf_key){ first, .name = errand->name };
+    keys[1] = (struct hf_key){ second, .name = errand->name };
+    *ret_count = 2;
+    return keys;
+}
+
+static void read_next(struct hfs_errand *errand);
+
+static void on_read(const struct hf_range_result *result, void *arg)
+{
+    struct hfs_errand *errand = arg;
+    struct seen *seen = &errand->seen[errand->read];
+    struct hf_key keys[READS];
+    size_t count;
+
+    errand->call = NULL;
+    if (result->result.err != HF_OK) {
+        again(errand);
+        return;
+    }
+    (void)keys_of(errand, keys, &count);
+    if (result->count > 0) {
+        const struct hf_kv *kv = result->kvs;
+
+        seen->text = hfs_alloc(kv->value.len + 1);
+        memcpy(seen->text, kv->value.data, kv->value.len);
+        seen->seen = (struct hf_seen){ .create_rev = kv->create_rev,
+                                       .mod_rev = kv->mod_rev,
+                                       .lease = kv->lease,
+                                       .text = { seen->text, kv->value.len } };
+        hfs_must(hf_json_decode(hf_key_get_record(keys[errand->read].kind), seen->text,
+                                kv->value.len, NULL, &seen->record, NULL));
+    }
+    errand->read++;
+    read_next(errand);
+}
+
+static void read_next(struct hfs_errand *errand)
+{
+    struct hf_backend backend = hfs_client_backend(&errand->cluster->person_client);
+    struct hf_range_request request = { 0 };
+    struct hf_key keys[READS];
+    char text[HF_KEY_SIZE];
+    size_t count;
+    int len;
+
+    (void)keys_of(errand, keys, &count);
+    if (errand->read >= count) {
+        commit(errand);
+        return;
+    }
+    len = hf_key_format(HFS_NS, &keys[errand->read], text, NULL);
+    hfs_must(len);
+    request.range.key = (struct hf_bytes){ text, (size_t)len };
+    hfs_must(backend.ops->range(backend.self, &request, on_read, errand, &errand->call));
+}
+
+static void begin(struct hfs_errand *errand)
+{
+    read_next(errand);
+}
+
+static struct hfs_errand *errand_new(struct hfs_cluster *cluster, enum errand_kind kind,
+                                     const char *name)
+{
+    struct hfs_errand *errand = hfs_alloc(sizeof *errand);
+
+    errand->cluster = cluster;
+    errand->kind = kind;
+    errand->timer = (struct hfs_timer){ .fn = on_timer, .process = &cluster->person };
+    (void)snprintf(errand->name, sizeof errand->name, "%s", name);
+    errand->next = cluster->errands;
+    errand->at = &cluster->errands;
+    if (errand->next != NULL)
+        errand->next->at = &errand->next;
+    cluster->errands = errand;
+    return errand;
+}
+
+void hfs_person_submit(struct hfs_cluster *cluster, const char *task, const char *role)
+{
+    struct hfs_errand *errand = errand_new(cluster, ERRAND_SUBMIT, task);
+
+    hfs_note(&cluster->world, "submit %s for %s", task, role);
+    (void)snprintf(errand->role, sizeof errand->role, "%s", role);
+    cluster->submitted++;
+    begin(errand);
+}
+
+void hfs_person_want(struct hfs_cluster *cluster, const char *agent, bool running)
+{
+    struct hfs_errand *errand = errand_new(cluster, ERRAND_WANT, agent);
+
+    hfs_note(&cluster->world, "%s is wanted %s", agent, running ? "running" : "stopped");
+    errand->running = running;
+    begin(errand);
+}
+
+void hfs_person_restart(struct hfs_cluster *cluster, const char *agent)
+{
+    hfs_note(&cluster->world, "restart %s", agent);
+    begin(errand_new(cluster, ERRAND_RESTART, agent));
+}
+
+void hfs_person_cancel(struct hfs_cluster *cluster, const char *task)
+{
+    hfs_note(&cluster->world, "cancel %s", task);
+    begin(errand_new(cluster, ERRAND_CANCEL, task));
+}
+
+void hfs_person_retry(struct hfs_cluster *cluster, const char *task)
+{
+    hfs_note(&cluster->world, "retry %s", task);
+    begin(errand_new(cluster, ERRAND_RETRY, task));
+}
+
+void hfs_person_done(struct hfs_cluster *cluster)
+{
+    while (cluster->errands != NULL)
+        end(cluster->errands);
+}
+
+size_t hfs_person_count(const struct hfs_cluster *cluster)
+{
+    size_t count = 0;
+
+    for (const struct hfs_errand *errand = cluster->errands; errand != NULL;
+         errand = errand->next)
+        count++;
+    return count;
+}

@@ -1,0 +1,99 @@
+/* run.h - one seed, one history: what is drawn from it, how it is lived through, and whether
+ * everything held.
+ *
+ * First the faults, each at its time; then they stop, and everything must come to rest. */
+#ifndef HFS_RUN_H
+#define HFS_RUN_H
+
+#include "sim/cluster.h"
+
+/* What can happen at a moment. `a` and `b` say to whom, `length` for how long. */
+/* clang-format off */
+#define HFS_FAULTS(X)                                                                          \
+    X(SUBMIT,           "submit")                                                              \
+    X(KILL_AGENT,       "kill an agent")                                                       \
+    X(CRASH_LINK,       "crash a link")                                                        \
+    X(CRASH_HOST,       "crash a host")                                                        \
+    X(CRASH_CONTROLLER, "crash a controller")                                                  \
+    X(PAUSE_LINK,       "pause a link")                                                        \
+    X(SUSPEND_HOST,     "suspend a host")                                                      \
+    X(PAUSE_CONTROLLER, "pause a controller")                                                  \
+    X(SLOW_LOOP,        "slow a loop")                                                         \
+    X(CUT_HOST,         "cut a host off")                                                      \
+    X(CUT_CONTROLLER,   "cut a controller off")                                                \
+    X(CUT_MEMBER,       "cut a host from a member")                                            \
+    X(NETWORK,          "spoil the network")                                                   \
+    X(MEMBER,           "harm a member of etcd")                                               \
+    X(CHANGE_LEADER,    "change etcd's leader")                                                \
+    X(REVOKE,           "revoke leases that were renewed")                                     \
+    X(LYING,            "lie about renewals")                                                  \
+    X(LATE_EXPIRY,      "let leases expire late")                                              \
+    X(WATCHES,          "spoil the watches")                                                   \
+    X(COMPACT,          "compact")                                                             \
+    X(SNAPSHOT,         "take a snapshot")                                                     \
+    X(RESTORE,          "restore the snapshot")                                                \
+    X(NO_SPACE,         "fill etcd's disk")                                                    \
+    X(STOP,             "stop an agent")                                                       \
+    X(START,            "want an agent again")                                                 \
+    X(RESTART,          "restart an agent")                                                    \
+    X(CANCEL,           "cancel a task")                                                       \
+    X(RETRY,            "retry a task")
+/* clang-format on */
+
+enum hfs_fault_kind {
+#define X(name, text) HFS_FAULT_##name,
+    HFS_FAULTS(X)
+#undef X
+        HFS_FAULT_KINDS, /* how many */
+};
+
+struct hfs_fault {
+    enum hfs_fault_kind kind;
+    hf_ms at, length;
+    unsigned a, b;
+    bool off; /* by whoever looks for the smallest story */
+};
+
+enum { HFS_FAULTS_MAX = 96 };
+
+struct hfs_run {
+    struct hfs_cluster_config cluster;
+    struct hfs_fault faults[HFS_FAULTS_MAX];
+    unsigned fault_count;
+    hf_ms duration; /* of the faults */
+    bool faultless;
+};
+
+struct hfs_verdict {
+    bool ok;
+    char why[600];
+    hf_ms time;     /* how long it took, virtually */
+    uint64_t steps; /* of the world */
+    struct hfs_check_counts counts;
+    size_t tasks, final;
+};
+
+typedef void (*hfs_note_fn)(const char *line, void *arg);
+
+/* Draws everything from the seed. An etcd that is restored from a backup is left out unless
+ * asked for: renewals from a cluster whose raft term began anew are taken for those of an
+ * outdated leader where no mirror can see that the history went back. */
+void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores);
+
+/* Lives through it. `note` may be NULL. */
+struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *arg);
+
+const char *hfs_fault_name(enum hfs_fault_kind kind);
+
+/* Puts one fault into effect at once (faults.c). What it leaves behind ends with
+ * hfs_faults_heal. */
+struct hfs_trouble;
+struct hfs_trouble *hfs_trouble_new(struct hfs_cluster *cluster);
+void hfs_trouble_free(struct hfs_trouble *trouble);
+void hfs_trouble_make(struct hfs_trouble *trouble, const struct hfs_fault *fault);
+void hfs_trouble_heal(struct hfs_trouble *trouble);
+
+/* Whether everything has come to rest; else *ret_why says what has not. */
+bool hfs_run_is_at_rest(struct hfs_cluster *cluster, char *ret_why, size_t size);
+
+#endif
