@@ -1,10 +1,10 @@
 /* Several want to lead, one does: takeover, hand-over, a paused leader, a lost lease. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "io/candidate.h"
 #include "support/client.h"
 #include "support/etcd.h"
+#include "support/suite.h"
 #include "support/ticker.h"
 
 static struct hft_etcd server;
@@ -47,7 +47,7 @@ static void on_closed(void *arg)
 
 static void stand(struct runner *runner, const char *name)
 {
-    struct hf_candidate_config cfg = { .key = hf_bytes_of("leader"),
+    struct hf_candidate_config cfg = { .key = "leader",
                                        .value = hf_bytes_of(name),
                                        .lease = hf_lease_policy_default(),
                                        .election = hf_election_policy_default(),
@@ -60,9 +60,8 @@ static void stand(struct runner *runner, const char *name)
     cfg.lease.ttl = 3000;
     cfg.lease.ttl_floor = 2000;
     cfg.lease.retry_max = 300;
-    ck_assert_msg(
-        hf_candidate_new(&client.loop.uv, client.etcd, &cfg, &runner->candidate, &err) == HF_OK,
-        "%s", err.text);
+    ck_assert_msg(hf_candidate_new(&client.backend, &cfg, &runner->candidate, &err) == HF_OK,
+                  "%s", err.text);
 }
 
 static void stop(struct runner *runner)
@@ -179,7 +178,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("io/candidate");
     TCase *t = tcase_create("candidate");
 
     tcase_add_checked_fixture(t, setup, teardown);
@@ -189,11 +187,5 @@ int main(void)
     tcase_add_test(t, s1_a_leader_that_hears_nothing_stops_acting_before_another_can_lead);
     tcase_add_test(t, a_candidate_waits_for_an_etcd_that_is_down);
     tcase_add_test(t, a_candidate_closes_while_etcd_hangs);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("io/candidate", t, NULL);
 }

@@ -1,9 +1,9 @@
 /* The client against a healthy etcd: every kind of request, and what comes back. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "support/client.h"
 #include "support/etcd.h"
+#include "support/suite.h"
 
 static struct hft_etcd server;
 static struct hft_client client;
@@ -150,7 +150,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("etcd/client");
     TCase *t = tcase_create("client");
 
     tcase_add_checked_fixture(t, setup, teardown);
@@ -161,11 +160,5 @@ int main(void)
     tcase_add_test(t, a_revoked_lease_takes_its_keys_along_in_one_revision);
     tcase_add_test(t, a_txn_writes_only_when_its_compares_hold);
     tcase_add_test(t, a_client_that_closes_tells_every_caller);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("etcd/client", t, NULL);
 }

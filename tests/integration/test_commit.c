@@ -16,7 +16,7 @@ static struct hft_client client;
 
 struct outcome {
     unsigned done;
-    enum hf_commit_outcome what;
+    enum hf_outcome what;
     hf_rev revision;
     unsigned resent;
 };
@@ -65,7 +65,7 @@ static void begin_submit(struct outcome *outcome, const char *op_id, hf_ms timeo
     hf_plan_init(&plan, "default", HF_WRITER_OPERATOR, op_id);
     hf_row_submit(&plan, &task);
     ck_assert_int_eq(hf_plan_check(&plan, NULL), HF_OK);
-    ck_assert_int_eq(hf_commit_start(client.etcd, &plan, timeout, on_commit, outcome, NULL),
+    ck_assert_int_eq(hf_commit_start(&client.backend, &plan, timeout, on_commit, outcome, NULL),
                      HF_OK);
     hf_plan_done(&plan);
 }
@@ -93,8 +93,8 @@ START_TEST(a_plan_is_done_and_its_copy_refused)
 {
     struct outcome first = submit("op1"), second = submit("op2");
 
-    ck_assert_int_eq(first.what, HF_COMMIT_DONE);
-    ck_assert_int_eq(second.what, HF_COMMIT_REFUSED);
+    ck_assert_int_eq(first.what, HF_OUTCOME_DONE);
+    ck_assert_int_eq(second.what, HF_OUTCOME_REFUSED);
     ck_assert_int_eq(read_task().mod_rev, first.revision);
 }
 END_TEST
@@ -112,7 +112,7 @@ START_TEST(s3_a_plan_whose_answer_is_lost_is_done_once)
     hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_PASS);
     hft_proxy_cut(proxy);
     hft_client_until(&client, &outcome.done, 1, 30000, "the outcome");
-    ck_assert_int_eq(outcome.what, HF_COMMIT_DONE);
+    ck_assert_int_eq(outcome.what, HF_OUTCOME_DONE);
     ck_assert_uint_gt(outcome.resent, 0);
     ck_assert_int_eq(read_task().create_rev, outcome.revision);
     ck_assert_int_eq(read_task().mod_rev, outcome.revision);
@@ -123,7 +123,7 @@ START_TEST(s3_a_plan_that_somebody_else_beat_is_refused_after_a_lost_answer)
 {
     struct outcome outcome = { 0 };
 
-    ck_assert_int_eq(submit("op1").what, HF_COMMIT_DONE);
+    ck_assert_int_eq(submit("op1").what, HF_OUTCOME_DONE);
     hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_DROP);
     begin_submit(&outcome, "op2", 20000);
     while (hf_etcd_get_stats(client.etcd).retries == 0)
@@ -131,7 +131,7 @@ START_TEST(s3_a_plan_that_somebody_else_beat_is_refused_after_a_lost_answer)
     hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_PASS);
     hft_proxy_cut(proxy);
     hft_client_until(&client, &outcome.done, 1, 30000, "the outcome");
-    ck_assert_int_eq(outcome.what, HF_COMMIT_REFUSED);
+    ck_assert_int_eq(outcome.what, HF_OUTCOME_REFUSED);
 }
 END_TEST
 
@@ -143,13 +143,13 @@ START_TEST(a_plan_that_was_never_answered_is_unknown_and_one_never_sent_has_fail
     hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_DROP);
     begin_submit(&unknown, "op1", 3000);
     hft_client_until(&client, &unknown.done, 1, 30000, "giving up");
-    ck_assert_int_eq(unknown.what, HF_COMMIT_UNKNOWN);
+    ck_assert_int_eq(unknown.what, HF_OUTCOME_UNKNOWN);
 
     hft_proxy_door(proxy, HFT_PROXY_REFUSE);
     hft_proxy_cut(proxy);
     begin_submit(&failed, "op2", 3000);
     hft_client_until(&client, &failed.done, 1, 30000, "giving up");
-    ck_assert_int_eq(failed.what, HF_COMMIT_FAILED);
+    ck_assert_int_eq(failed.what, HF_OUTCOME_FAILED);
     hft_proxy_door(proxy, HFT_PROXY_OPEN);
 }
 END_TEST

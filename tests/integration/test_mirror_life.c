@@ -89,6 +89,37 @@ START_TEST(two_mirrors_of_one_client_do_not_disturb_each_other)
 }
 END_TEST
 
+/* Messages that come alone and those that come in bursts are asked for by different threads. */
+START_TEST(no_event_is_lost_where_single_ones_and_bursts_take_turns)
+{
+    struct hft_follower follower = { 0 };
+    struct hft_writer writer;
+
+    hft_follower_start(&client, &follower, "w/");
+    hft_follower_until_synced(&follower, 1, 5000);
+    for (unsigned i = 0; i < 10; i++) {
+        unsigned before = follower.events;
+
+        hft_put(&client, "w/single", "", HF_NO_LEASE);
+        hft_client_until(&client, &follower.events, before + 1, 10000, "the single event");
+        hft_writer_start(&client, &writer,
+                         &(struct hft_writer_config){ .endpoint = { etcd.endpoint },
+                                                      .prefix = "w/burst",
+                                                      .keys = 10,
+                                                      .in_flight = 32,
+                                                      .seed = i });
+        hft_writer_until(&writer, 100, 30000);
+        hft_writer_stop(&writer);
+        hft_client_until(&client, &follower.events, before + 1 + writer.done, 10000,
+                         "the burst");
+    }
+    hft_follower_settle(&follower, &etcd, 5000);
+    ck_assert_uint_eq(follower.synthesised, 0);
+    ck_assert_uint_eq(hf_mirror_get_stats(follower.mirror).opens, 1);
+    hft_follower_stop(&follower);
+}
+END_TEST
+
 /* Ends the mirror from inside a callback of the given kind, after `skip` of them. */
 static struct hft_closer {
     struct hf_mirror *mirror;
@@ -341,6 +372,7 @@ int main(void)
     tcase_add_test(t, a_mirror_begun_while_etcd_is_down_is_synced_once_it_is_up);
     tcase_add_test(t, a_killed_etcd_that_comes_back_is_followed_without_losing_an_event);
     tcase_add_test(t, two_mirrors_of_one_client_do_not_disturb_each_other);
+    tcase_add_test(t, no_event_is_lost_where_single_ones_and_bursts_take_turns);
     tcase_add_test(t, a_list_may_be_asked_for_in_every_callback);
     tcase_add_test(t, a_list_that_fails_is_made_up_for);
     tcase_add_checked_fixture(end, setup, teardown);

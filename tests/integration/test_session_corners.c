@@ -36,14 +36,14 @@ static void on_change(const struct hf_session_view *view, void *arg)
     holder.inside--;
 }
 
-static size_t add_compares(struct hf_txn *txn, int64_t lease, void *arg)
+static int get_key(size_t index, int64_t lease, struct hf_proof_key *ret_key, void *arg)
 {
+    (void)lease;
     (void)arg;
-    if (holder.create_rev == 0)
+    if (holder.create_rev == 0 || index > 0)
         return 0;
     holder.verifications++;
-    hf_txn_if_create(txn, hf_bytes_of("live"), HF_TXN_EQUAL, holder.create_rev);
-    hf_txn_if_lease(txn, hf_bytes_of("live"), HF_TXN_EQUAL, lease);
+    *ret_key = (struct hf_proof_key){ .text = "live", .create_rev = holder.create_rev };
     return 1;
 }
 
@@ -66,16 +66,15 @@ static void hold(void)
 {
     struct hf_session_config cfg = { .policy = hf_lease_policy_default(),
                                      .on_change = on_change,
-                                     .add_compares = add_compares,
+                                     .get_key = get_key,
                                      .on_trouble = on_trouble };
     struct hf_error err = { "" };
 
     cfg.policy.ttl = 6000;
     cfg.policy.ttl_floor = 2000;
     cfg.policy.retry_max = 300;
-    ck_assert_msg(hf_session_new(&client.loop.uv, client.etcd, &cfg, &holder.session, &err) ==
-                      HF_OK,
-                  "%s", err.text);
+    ck_assert_msg(hf_session_new(&client.backend, &cfg, &holder.session, &err) == HF_OK, "%s",
+                  err.text);
     hft_client_until(&client, &holder.renewals, 1, 10000, "the lease");
 }
 
@@ -145,6 +144,25 @@ START_TEST(loss_reported_from_inside_a_change_is_told_after_it)
 }
 END_TEST
 
+static void end_it(void)
+{
+    holder.on_renewed = NULL;
+    hf_session_close(holder.session, false, on_closed, NULL);
+    ck_assert_uint_eq(holder.closed, 0);
+}
+
+START_TEST(a_session_that_is_closed_from_inside_a_change_ends_after_it)
+{
+    unsigned changes;
+
+    holder.on_renewed = end_it;
+    hft_client_until(&client, &holder.closed, 1, 10000, "the session to close");
+    changes = holder.changes;
+    ck_assert_int_eq(hft_read(&client, "k").err, HF_OK);
+    ck_assert_uint_eq(holder.changes, changes);
+}
+END_TEST
+
 /* Renewals pass while the key is gone: whoever was cut off looks after it. */
 START_TEST(l3_key_that_went_while_the_stream_was_broken_is_missed)
 {
@@ -174,6 +192,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, verifications_that_time_out_follow_one_another_and_end_with_the_session);
     tcase_add_test(t, loss_reported_from_inside_a_change_is_told_after_it);
+    tcase_add_test(t, a_session_that_is_closed_from_inside_a_change_ends_after_it);
     tcase_add_test(t, l3_key_that_went_while_the_stream_was_broken_is_missed);
     return hft_suite_run("io/session: corners", t, NULL);
 }

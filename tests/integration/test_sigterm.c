@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "etcd/mirror.h"
+#include "io/backend_etcd.h"
 #include "io/session.h"
 #include "support/etcd.h"
 #include "support/process.h"
@@ -24,6 +25,7 @@ struct program {
     uv_loop_t loop;
     uv_signal_t term;
     struct hf_etcd *etcd;
+    struct hf_backend_etcd *backend;
     struct hf_mirror *mirror;
     struct hf_session *session;
     bool stopping;
@@ -61,7 +63,10 @@ static void on_put(const struct hf_write_result *result, void *arg)
 
 static void on_session_closed(void *arg)
 {
-    hf_etcd_close(((struct program *)arg)->etcd, NULL, NULL);
+    struct program *program = arg;
+
+    hf_backend_etcd_close(program->backend, NULL, NULL);
+    hf_etcd_close(program->etcd, NULL, NULL);
 }
 
 static void on_term(uv_signal_t *term, int number)
@@ -97,6 +102,7 @@ static int run_program(const char *endpoint, bool revoke)
     struct hf_key_range range = { .key = hf_bytes_of("p/"), .prefix = true };
     struct hf_session_config session = { .policy = hf_lease_policy_default(),
                                          .on_change = on_change };
+    struct hf_backend backend;
     struct hf_error err = { "" };
 
     program.revoke = revoke;
@@ -108,8 +114,12 @@ static int run_program(const char *endpoint, bool revoke)
                       &(struct hf_mirror_config){
                           .ranges = &range, .range_count = 1, .on_event = on_event },
                       &program.mirror, &err) != HF_OK ||
-        hf_session_new(&program.loop, program.etcd, &session, &program.session, &err) !=
-            HF_OK) {
+        hf_backend_etcd_new(&program.loop, program.etcd, &program.backend) != HF_OK) {
+        (void)fprintf(stderr, "%s\n", err.text);
+        return 4;
+    }
+    backend = hf_backend_etcd_get(program.backend);
+    if (hf_session_new(&backend, &session, &program.session, &err) != HF_OK) {
         (void)fprintf(stderr, "%s\n", err.text);
         return 4;
     }

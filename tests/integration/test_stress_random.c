@@ -179,7 +179,7 @@ static void on_closed(void *arg)
     ++*(unsigned *)arg;
 }
 
-static struct hf_session *hold_lease(struct hf_etcd *etcd,
+static struct hf_session *hold_lease(struct hf_backend backend,
                                      void (*on_change)(const struct hf_session_view *view,
                                                        void *arg))
 {
@@ -191,8 +191,7 @@ static struct hf_session *hold_lease(struct hf_etcd *etcd,
     cfg.policy.ttl = LEASE_MS;
     cfg.policy.ttl_floor = 2000;
     cfg.policy.retry_max = 300;
-    ck_assert_msg(hf_session_new(&client.loop.uv, etcd, &cfg, &session, &err) == HF_OK, "%s",
-                  err.text);
+    ck_assert_msg(hf_session_new(&backend, &cfg, &session, &err) == HF_OK, "%s", err.text);
     return session;
 }
 
@@ -200,6 +199,7 @@ static struct hf_session *hold_lease(struct hf_etcd *etcd,
 
 static struct {
     struct hf_etcd *etcd;
+    struct hf_backend_etcd *backend;
     struct hf_mirror *mirror;
     struct hf_session *session;
     unsigned closed, visits;
@@ -231,6 +231,11 @@ static void on_guest_write(const struct hf_write_result *result, void *arg)
     (void)arg;
 }
 
+static void on_guest_session_closed(void *arg)
+{
+    hf_backend_etcd_close(guest.backend, on_closed, arg);
+}
+
 static void leave(void *arg)
 {
     bool revoke = draw(2) > 0;
@@ -238,10 +243,12 @@ static void leave(void *arg)
     (void)arg;
     guest.away = true;
     if (draw(2) > 0)
-        hf_session_close(hf_steal(&guest.session), revoke, on_closed, &guest.closed);
+        hf_session_close(hf_steal(&guest.session), revoke, on_guest_session_closed,
+                         &guest.closed);
     hf_mirror_close(guest.mirror);
     if (guest.session != NULL)
-        hf_session_close(hf_steal(&guest.session), revoke, on_closed, &guest.closed);
+        hf_session_close(hf_steal(&guest.session), revoke, on_guest_session_closed,
+                         &guest.closed);
     hf_etcd_close(guest.etcd, on_closed, &guest.closed);
     hft_loop_after(&client.loop, draw(500), come, NULL);
 }
@@ -266,7 +273,8 @@ static void open_guest(void)
     ck_assert_msg(hf_etcd_new(&client.loop.uv, &cfg, &guest.etcd, &err) == HF_OK, "%s",
                   err.text);
     ck_assert_int_eq(hf_mirror_new(guest.etcd, &mirror, &guest.mirror, &err), HF_OK);
-    guest.session = hold_lease(guest.etcd, on_guest_change);
+    ck_assert_int_eq(hf_backend_etcd_new(&client.loop.uv, guest.etcd, &guest.backend), HF_OK);
+    guest.session = hold_lease(hf_backend_etcd_get(guest.backend), on_guest_change);
 }
 
 static void come(void *arg)
@@ -482,7 +490,7 @@ START_TEST(random_faults_lose_nothing_double_nothing_and_reset_nothing)
         &(struct hf_mirror_config){
             .ranges = ranges, .range_count = 2, .history_every = 2000, .resync_every = 8000 });
     hft_follower_until_synced(&follower, 1, 10000);
-    lease.session = hold_lease(client.etcd, on_lease);
+    lease.session = hold_lease(client.backend, on_lease);
     for (unsigned i = 0; i < 2; i++)
         hft_writer_start(
             &client, &writers[i],

@@ -83,7 +83,9 @@ static void expect_failure(const struct hf_etcd_config *cfg, const char *words)
     struct hft_outcome outcome;
 
     hft_client_open_with(&client, cfg);
-    outcome = hft_read(&client, "k");
+    do { /* that a busy machine was too slow says nothing of trust */
+        outcome = hft_read(&client, "k");
+    } while (outcome.err == HF_ETIMEOUT);
     ck_assert_int_eq(outcome.err, HF_EAGAIN);
     ck_assert_msg(strcasestr(outcome.message, words) != NULL, "\"%s\" does not say \"%s\"",
                   outcome.message, words);

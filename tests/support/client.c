@@ -17,6 +17,9 @@ void hft_client_open_with(struct hft_client *client, const struct hf_etcd_config
     hft_loop_init(&client->loop);
     ck_assert_msg(hf_etcd_new(&client->loop.uv, cfg, &client->etcd, &err) == HF_OK,
                   "the client does not start: %s", err.text);
+    ck_assert_int_eq(hf_backend_etcd_new(&client->loop.uv, client->etcd, &client->backend_etcd),
+                     HF_OK);
+    client->backend = hf_backend_etcd_get(client->backend_etcd);
 }
 
 void hft_client_open(struct hft_client *client, const char *endpoint, ...)
@@ -38,15 +41,16 @@ void hft_client_open(struct hft_client *client, const char *endpoint, ...)
 
 static void on_closed(void *arg)
 {
-    *(unsigned *)arg = 1;
+    ++*(unsigned *)arg;
 }
 
 void hft_client_close(struct hft_client *client)
 {
     unsigned closed = 0;
 
+    hf_backend_etcd_close(client->backend_etcd, on_closed, &closed);
     hf_etcd_close(client->etcd, on_closed, &closed);
-    hft_client_until(client, &closed, 1, STEP_MS, "the client to close");
+    hft_client_until(client, &closed, 2, STEP_MS, "the client to close");
     hft_loop_done(&client->loop);
 }
 

@@ -5,15 +5,14 @@
 #ifndef HFT_CLIENT_H
 #define HFT_CLIENT_H
 
-#include "etcd/kv.h"
-#include "etcd/lease.h"
-#include "etcd/mirror.h"
-#include "etcd/txn.h"
+#include "io/backend_etcd.h"
 #include "support/loop.h"
 
 struct hft_client {
     struct hft_loop loop;
     struct hf_etcd *etcd;
+    struct hf_backend_etcd *backend_etcd;
+    struct hf_backend backend; /* over `etcd` */
 };
 
 /* Up to four endpoints, used in that order. */

@@ -43,14 +43,14 @@ static void on_change(const struct hf_session_view *view, void *arg)
     holder->counted_at = view->record.counted_at;
 }
 
-static size_t add_compares(struct hf_txn *txn, int64_t lease, void *arg)
+static int get_key(size_t index, int64_t lease, struct hf_proof_key *ret_key, void *arg)
 {
     const struct hft_holder *holder = arg;
 
-    if (holder->key == NULL)
+    (void)lease;
+    if (holder->key == NULL || index > 0)
         return 0;
-    hf_txn_if_create(txn, hf_bytes_of(holder->key), HF_TXN_EQUAL, holder->create_rev);
-    hf_txn_if_lease(txn, hf_bytes_of(holder->key), HF_TXN_EQUAL, lease);
+    *ret_key = (struct hf_proof_key){ .text = holder->key, .create_rev = holder->create_rev };
     return 1;
 }
 
@@ -82,7 +82,7 @@ void hft_holder_start(struct hft_client *client, struct hft_holder *holder, hf_m
 {
     struct hf_session_config cfg = { .policy = hf_lease_policy_default(),
                                      .on_change = on_change,
-                                     .add_compares = add_compares,
+                                     .get_key = get_key,
                                      .on_trouble = on_trouble,
                                      .arg = holder };
     struct hf_error err = { "" };
@@ -93,9 +93,8 @@ void hft_holder_start(struct hft_client *client, struct hft_holder *holder, hf_m
         cfg.policy.ttl_floor = 2000;
         cfg.policy.retry_max = 300;
     }
-    ck_assert_msg(
-        hf_session_new(&client->loop.uv, client->etcd, &cfg, &holder->session, &err) == HF_OK,
-        "%s", err.text);
+    ck_assert_msg(hf_session_new(&client->backend, &cfg, &holder->session, &err) == HF_OK, "%s",
+                  err.text);
     hft_holder_until_held(holder, STEP_MS);
 }
 

@@ -94,11 +94,11 @@ static inline ProtobufCMessage *decode(enum hf_key_kind kind, const char *json)
 }
 
 /* What the new revision put there, in a life that began with it. */
-static inline struct hf_change make_put(struct hf_key key, const char *json)
+static inline struct hf_fleet_change make_put(struct hf_key key, const char *json)
 {
     rev++;
     now += 10;
-    return (struct hf_change){
+    return (struct hf_fleet_change){
         .key = key,
         .seen = { .create_rev = rev,
                   .mod_rev = rev,
@@ -111,7 +111,7 @@ static inline struct hf_change make_put(struct hf_key key, const char *json)
 
 static inline void put_key(struct hf_key key, const char *json)
 {
-    struct hf_change change = make_put(key, json);
+    struct hf_fleet_change change = make_put(key, json);
 
     ck_assert_int_eq(hf_fleet_apply(fleet, &change), HF_OK);
 }
@@ -120,7 +120,7 @@ static inline void erase_key(struct hf_key key)
 {
     rev++;
     now += 10;
-    ck_assert_int_eq(hf_fleet_apply(fleet, &(struct hf_change){ .key = key, .at = now }),
+    ck_assert_int_eq(hf_fleet_apply(fleet, &(struct hf_fleet_change){ .key = key, .at = now }),
                      HF_OK);
 }
 

@@ -5,19 +5,14 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "support/suite.h"
+
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* For main() to return. */
 static inline int run(const char *name, TCase *tcase)
 {
-    Suite *suite = suite_create(name);
-
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run(name, tcase, NULL);
 }
 
 #endif

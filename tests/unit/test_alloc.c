@@ -1,12 +1,12 @@
 #include <check.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "support/chaos.h"
+#include "support/suite.h"
 
 START_TEST(calloc_zeroes_and_refuses_overflow)
 {
@@ -157,7 +157,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/alloc");
     TCase *t = tcase_create("alloc");
 
     tcase_add_test(t, calloc_zeroes_and_refuses_overflow);
@@ -170,11 +169,5 @@ int main(void)
     tcase_add_test(t, grow_that_fails_changes_nothing);
     tcase_add_test(t, grow_survives_the_wrap_of_its_own_arithmetic);
     tcase_add_test(t, every_function_reports_a_lack_of_memory);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/alloc", t, NULL);
 }

@@ -1,12 +1,12 @@
 #include <check.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "support/chaos.h"
+#include "support/suite.h"
 
 START_TEST(appends_make_one_text)
 {
@@ -320,7 +320,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/buf");
     TCase *t = tcase_create("buf");
 
     tcase_add_test(t, appends_make_one_text);
@@ -341,11 +340,5 @@ int main(void)
     tcase_add_test(t, done_may_be_called_twice_and_on_nothing);
     tcase_add_test(t, a_lack_of_memory_is_reported_at_the_end);
     tcase_add_test(t, a_lack_of_memory_sticks);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/buf", t, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "support/suite.h"
 
 static bool is_open(int fd)
 {
@@ -112,7 +113,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/cleanup");
     TCase *t = tcase_create("cleanup");
 
     tcase_add_loop_test(t, a_descriptor_is_closed_when_its_scope_ends, 0, 2);
@@ -120,11 +120,5 @@ int main(void)
     tcase_add_test(t, memory_is_freed_when_its_scope_ends);
     tcase_add_test(t, what_was_stolen_survives);
     tcase_add_test(t, steal_leaves_null_and_evaluates_its_slot_once);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/cleanup", t, NULL);
 }

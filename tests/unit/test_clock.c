@@ -1,8 +1,8 @@
 #include <check.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "support/suite.h"
 
 static hf_ms read_directly(clockid_t id)
 {
@@ -117,7 +117,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/clock");
     TCase *t = tcase_create("clock");
 
     tcase_add_test(t, boottime_is_the_kernels);
@@ -129,11 +128,5 @@ int main(void)
     tcase_add_test(t, the_first_tick_is_never_late);
     tcase_add_test(t, each_jump_is_reported_once);
     tcase_add_test(t, without_tolerance_a_tick_in_time_is_still_no_jump);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/clock", t, NULL);
 }

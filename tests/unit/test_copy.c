@@ -1,11 +1,11 @@
 /* Lists and events in every order that a faulty etcd or network can bring them in. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "etcd/copy.h"
 #include "support/chaos.h"
+#include "support/suite.h"
 
 enum { TOLD_MAX = 64 };
 
@@ -83,11 +83,13 @@ static void put(const char *key, hf_rev rev)
     EXPECT(hf_copy_put(&copy, &kv));
 }
 
+static hf_rev listed_at = 10; /* the revision that lists are of */
+
 static void list(const char *key, hf_rev rev)
 {
     struct hf_kv kv = kv_of(key, rev);
 
-    EXPECT(hf_copy_list(&copy, &kv));
+    EXPECT(hf_copy_list(&copy, &kv, listed_at) == HF_OK);
 }
 
 static void erase(const char *key, hf_rev rev)
@@ -162,6 +164,31 @@ START_TEST(a_list_of_what_is_known_tells_nothing)
         hf_copy_end_list(&copy, 10 + i);
     }
     EXPECT_NOTHING_TOLD();
+}
+END_TEST
+
+START_TEST(a_list_that_contradicts_what_was_known_is_of_another_history)
+{
+    struct hf_kv absent = kv_of("b", 6);
+    struct hf_kv changed = kv_of("a", 7);
+    struct hf_kv undone = kv_of("c", 11);
+
+    hf_copy_begin_list(&copy);
+    list("a", 3);
+    hf_copy_end_list(&copy, 10);
+    put("c", 12);
+    told.count = 0;
+    hf_copy_begin_list(&copy);
+    ck_assert_int_eq(hf_copy_list(&copy, &absent, 12), HF_EHISTORY);
+    ck_assert_int_eq(hf_copy_list(&copy, &changed, 12), HF_EHISTORY);
+    ck_assert_int_eq(hf_copy_list(&copy, &undone, 12), HF_EHISTORY);
+    ck_assert_int_eq(hf_copy_list(&copy, &undone, 11), HF_OK);
+    EXPECT_NOTHING_TOLD();
+    hf_copy_clear(&copy);
+    hf_copy_begin_list(&copy);
+    list("b", 6);
+    hf_copy_end_list(&copy, 9);
+    EXPECT_TOLD("+b@6?");
 }
 END_TEST
 
@@ -398,6 +425,7 @@ static void run_once(void)
     int listed = 0;
     char name[2];
 
+    listed_at = list_rev;
     hf_copy_begin_list(&copy);
     while (listed <= KEYS) {
         if (at <= REVS && rng(4) != 0) {
@@ -462,7 +490,7 @@ static int fill_under_chaos(void *arg)
         (void)snprintf(name, sizeof name, "key%d", i);
         struct hf_kv kv = kv_of(name, i + 1);
 
-        ok = i % 3 == 0   ? hf_copy_list(&own, &kv)
+        ok = i % 3 == 0   ? hf_copy_list(&own, &kv, 0) == HF_OK
              : i % 3 == 1 ? hf_copy_put(&own, &kv)
                           : hf_copy_delete(&own, kv.key, kv.mod_rev);
     }
@@ -480,7 +508,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("etcd/copy");
     TCase *t = tcase_create("copy");
 
     tcase_set_timeout(t, 20);
@@ -489,6 +516,7 @@ int main(void)
     tcase_add_test(t, w6_duplicates_and_older_events_of_a_key_are_dropped);
     tcase_add_test(t, w5_events_that_were_lost_are_found_by_the_next_list);
     tcase_add_test(t, a_list_of_what_is_known_tells_nothing);
+    tcase_add_test(t, a_list_that_contradicts_what_was_known_is_of_another_history);
     tcase_add_test(t, an_older_page_neither_undoes_a_put_nor_brings_back_a_deleted_key);
     tcase_add_test(
         t, a_page_does_not_bring_back_a_key_whose_put_was_lost_and_whose_deletion_was_not);
@@ -503,11 +531,5 @@ int main(void)
     tcase_add_test(t, values_are_kept_only_when_asked_for);
     tcase_add_loop_test(t, any_mixture_of_a_list_and_events_ends_in_the_truth, 0, 4);
     tcase_add_test(t, every_allocation_may_fail);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("etcd/copy", t, NULL);
 }

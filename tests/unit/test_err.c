@@ -1,8 +1,8 @@
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "support/suite.h"
 
 /* The numbers are part of the wire between our programs: a change must be noticed. */
 static const struct {
@@ -95,7 +95,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/err");
     TCase *t = tcase_create("err");
 
     tcase_add_loop_test(t, every_code_has_its_value_name_and_text, 0, CODE_COUNT);
@@ -105,11 +104,5 @@ int main(void)
     tcase_add_test(t, error_set_formats_and_returns_the_code);
     tcase_add_test(t, error_set_does_without_a_place_for_the_text);
     tcase_add_test(t, error_set_cuts_a_long_text);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/err", t, NULL);
 }

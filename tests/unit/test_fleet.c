@@ -187,6 +187,38 @@ static void put_task_in(const char *state)
     put(HF_KEY_TASK, "t", json);
 }
 
+START_TEST(the_last_life_is_kept_until_the_next_one_ends)
+{
+    put(HF_KEY_AGENT_LIVE, "a", "{\"host\":\"h1\",\"instanceId\":\"one\"}");
+    put(HF_KEY_AGENT_SPEC, "a", "{}");
+    ck_assert_ptr_null(hf_agent_past(agent("a")));
+    erase(HF_KEY_AGENT_LIVE, "a");
+    ck_assert_str_eq(hf_agent_past(agent("a"))->instance_id, "one");
+    ck_assert_int_eq(agent("a")->past.seen.create_rev, agent("a")->live_gone_rev);
+    put(HF_KEY_AGENT_LIVE, "a", "{\"host\":\"h1\",\"instanceId\":\"two\"}");
+    ck_assert_str_eq(hf_agent_past(agent("a"))->instance_id, "one");
+    /* A list shows a third life, and not the end of the second. */
+    put(HF_KEY_AGENT_LIVE, "a", "{\"host\":\"h1\",\"instanceId\":\"three\"}");
+    ck_assert_str_eq(hf_agent_past(agent("a"))->instance_id, "two");
+}
+END_TEST
+
+START_TEST(the_users_bytes_come_with_the_object)
+{
+    struct hf_fleet_config cfg = { .on_touched = on_touched,
+                                   .user_size = { [HF_FLEET_AGENT] = 24 } };
+    struct hf_fleet *other = hf_fleet_new(&cfg);
+    struct hf_fleet_change change =
+        make_put((struct hf_key){ HF_KEY_AGENT_LIVE, .name = "a" }, "{\"host\":\"h\"}");
+    static const char ZERO[24] = { 0 };
+
+    ck_assert_int_eq(hf_fleet_apply(other, &change), HF_OK);
+    ck_assert_mem_eq(hf_fleet_get_agent(other, "a")->user, ZERO, sizeof ZERO);
+    ck_assert_ptr_null(hf_fleet_get_host(other, "h")->user);
+    hf_fleet_free(other);
+}
+END_TEST
+
 START_TEST(a_task_has_an_owner_while_somebody_works_on_it)
 {
     put_task_in(STATES[_i].state);
@@ -285,7 +317,7 @@ END_TEST
 
 START_TEST(tasks_are_told_of_the_life_of_their_owner)
 {
-    struct hf_change again;
+    struct hf_fleet_change again;
 
     put(HF_KEY_TASK, "t", TASK("in_progress", "r", "a"));
     put(HF_KEY_TASK, "u", TASK("in_progress", "r", "a"));
@@ -429,6 +461,8 @@ int main(void)
     tcase_add_test(t, a_role_counts_those_of_its_agents_that_live);
     tcase_add_test(t, an_agent_lives_on_its_host);
     tcase_add_test(t, the_end_of_a_life_is_remembered);
+    tcase_add_test(t, the_last_life_is_kept_until_the_next_one_ends);
+    tcase_add_test(t, the_users_bytes_come_with_the_object);
     tcase_add_loop_test(t, a_task_has_an_owner_while_somebody_works_on_it, 0, COUNT(STATES));
     tcase_add_loop_test(t, from_any_state_to_any_other_the_links_follow, 0, COUNT(STATES));
     tcase_add_test(t, a_task_passes_from_one_agent_to_another);

@@ -251,7 +251,7 @@ static bool same_told(const struct told *a, const struct told *b)
 
 static int apply(const struct step *step, size_t fail_at, bool persistent)
 {
-    struct hf_change change = {
+    struct hf_fleet_change change = {
         .key = step->key, .seen = step->next.seen, .record = step->next.record, .at = now
     };
     int err;
@@ -334,7 +334,7 @@ static int build_under_chaos(void *arg)
 
     (void)arg;
     for (size_t i = 0; i < COUNT(PUTS) && err == HF_OK; i++) {
-        struct hf_change change = { .key = PUTS[i].key, .seen = { .mod_rev = 1 } };
+        struct hf_fleet_change change = { .key = PUTS[i].key, .seen = { .mod_rev = 1 } };
 
         change.seen.text =
             (struct hf_bytes){ .data = PUTS[i].json, .len = strlen(PUTS[i].json) };

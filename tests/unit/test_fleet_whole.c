@@ -32,8 +32,8 @@ END_TEST
 
 START_TEST(bodies_are_ignored)
 {
-    struct hf_change change = { .key = { (enum hf_key_kind)_i, .name = "x", .seq = 1 },
-                                .seen = { .mod_rev = 7 } };
+    struct hf_fleet_change change = { .key = { (enum hf_key_kind)_i, .name = "x", .seq = 1 },
+                                      .seen = { .mod_rev = 7 } };
 
     ck_assert_int_eq(hf_fleet_apply(fleet, &change), HF_OK);
     expect("");

@@ -12,6 +12,7 @@
 #include <sys/time.h>
 
 #include "base/id.h"
+#include "support/suite.h"
 
 static const char ALPHABET[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -224,7 +225,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/id");
     TCase *t = tcase_create("id");
 
     tcase_add_loop_test(t, format_writes_128_bits_in_26_characters, 0,
@@ -238,11 +238,5 @@ int main(void)
     tcase_add_test(t, random_goes_on_after_a_signal);
     tcase_add_test(t, no_randomness_is_an_error_and_leaves_the_outputs);
     tcase_set_timeout(t, 60);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/id", t, NULL);
 }

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "schema/json.h"
 #include "support/chaos.h"
+#include "support/suite.h"
 #include "types/everything.pb-c.h"
 #include "types/optional.pb-c.h"
 #include "types/types.h"
@@ -528,7 +529,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("schema/json");
     TCase *t = tcase_create("json");
 
     tcase_add_test(t, zero_values_are_written_and_unset_messages_are_not);
@@ -548,11 +548,5 @@ int main(void)
     tcase_add_test(t, depth_is_bounded_by_default);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_loop_test(t, every_block_may_fail, 0, sizeof BLOCKS / sizeof BLOCKS[0]);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("schema/json", t, NULL);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema/json.h"
+#include "support/suite.h"
 #include "types/everything.pb-c.h"
 #include "types/types.h"
 
@@ -329,18 +330,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("schema/json");
     TCase *t = tcase_create("invalid");
 
     tcase_add_loop_test(t, invalid, 0, sizeof INVALID / sizeof INVALID[0]);
     tcase_add_test(t, every_prefix_is_refused);
     tcase_add_test(t, unknown_members_can_be_refused);
     tcase_add_test(t, error_text_is_optional);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("schema/json", t, NULL);
 }

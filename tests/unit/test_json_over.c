@@ -1,11 +1,11 @@
 /* A record written over an older text keeps what this version does not know. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "holdfast/v1/records.pb-c.h"
 #include "schema/json.h"
+#include "support/suite.h"
 #include "types/everything.pb-c.h"
 
 #define OWNER (&holdfast__v1__owner__descriptor)
@@ -192,7 +192,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("schema/json");
     TCase *t = tcase_create("over");
     int n = sizeof OVERS / sizeof OVERS[0];
 
@@ -204,11 +203,5 @@ int main(void)
     tcase_add_loop_test(t, a_broken_old_text_is_refused, 0, sizeof BROKEN / sizeof BROKEN[0]);
     tcase_add_test(t, limits_hold_for_the_old_text);
     tcase_add_test(t, a_failing_buffer_keeps_what_it_had);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("schema/json", t, NULL);
 }

@@ -1,11 +1,11 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "schema/json_text.h"
+#include "support/suite.h"
 
 /* splitmix64: the same numbers in every run. */
 static uint64_t next_random(uint64_t *state)
@@ -236,7 +236,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("schema/json");
     TCase *t = tcase_create("text");
 
     tcase_add_test(t, every_double_reads_back);
@@ -246,11 +245,5 @@ int main(void)
     tcase_add_loop_test(t, times, 0, sizeof TIMES / sizeof TIMES[0]);
     tcase_add_loop_test(t, durations, 0, sizeof DURATIONS / sizeof DURATIONS[0]);
     tcase_add_test(t, base64_of_every_length_reads_back);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("schema/json", t, NULL);
 }

@@ -1,9 +1,9 @@
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schema/keys.h"
+#include "support/suite.h"
 
 #define NS       "default"
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -544,15 +544,5 @@ static TCase *layout(void)
 
 int main(void)
 {
-    Suite *s = suite_create("schema/keys");
-
-    suite_add_tcase(s, each_kind());
-    suite_add_tcase(s, malformed());
-    suite_add_tcase(s, layout());
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("schema/keys", each_kind(), malformed(), layout(), NULL);
 }

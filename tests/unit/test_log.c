@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "support/suite.h"
 
 #define LINE_BYTES 4096
 #define COUNT(a)   (sizeof(a) / sizeof(a)[0])
@@ -407,7 +408,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/log");
     TCase *t = tcase_create("log");
 
     tcase_add_test(t, a_line_has_time_level_event_and_fields);
@@ -429,11 +429,5 @@ int main(void)
     tcase_add_test(t, levels_and_formats_have_names);
     tcase_add_loop_test(t, other_names_are_refused, 0, COUNT(NO_NAMES));
     tcase_set_timeout(t, 60);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/log", t, NULL);
 }

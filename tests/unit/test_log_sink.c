@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "support/suite.h"
 
 #define LINE_BYTES 4096
 
@@ -331,7 +331,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/log, its sink");
     TCase *t = tcase_create("sink");
 
     tcase_add_loop_test(t, a_line_is_one_write, HF_LOG_LOGFMT, HF_LOG_JSON + 1);
@@ -345,11 +344,5 @@ int main(void)
     tcase_add_test(t, an_interrupted_write_is_continued);
     tcase_add_test(t, lines_of_threads_do_not_mix);
     tcase_set_timeout(t, 60);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/log, its sink", t, NULL);
 }

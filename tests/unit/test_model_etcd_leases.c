@@ -224,6 +224,16 @@ START_TEST(l1_leases_are_revoked_though_they_were_renewed)
 }
 END_TEST
 
+START_TEST(l1_no_lease_is_revoked_while_nobody_leads)
+{
+    grant(A, 15);
+    for (unsigned member = 0; member < 2; member++)
+        ck_assert_int_eq(hfs_etcd_set_member(etcd, member, HFS_MEMBER_DOWN), HF_OK);
+    ck_assert_int_eq(hfs_etcd_revoke_leases(etcd, 100), HF_OK);
+    ck_assert(hfs_etcd_has_lease(etcd, A));
+}
+END_TEST
+
 START_TEST(l2_a_renewal_may_be_a_lie)
 {
     grant(A, 5);
@@ -269,6 +279,7 @@ int main(void)
     tcase_add_test(t, l10_only_so_many_leases_end_at_a_time);
     tcase_add_test(t, l11_leader_changes_keep_leases_alive);
     tcase_add_test(t, l1_leases_are_revoked_though_they_were_renewed);
+    tcase_add_test(t, l1_no_lease_is_revoked_while_nobody_leads);
     tcase_add_test(t, l2_a_renewal_may_be_a_lie);
     tcase_add_test(t, l3_a_lease_may_be_renewed_just_after_its_end);
     return run("sim/model_etcd leases", t);

@@ -1,9 +1,9 @@
 #include <check.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schema/name.h"
+#include "support/suite.h"
 
 static char longest[HF_NAME_SIZE]; /* 253 characters: just right */
 static char too_long[HF_NAME_SIZE + 1];
@@ -107,7 +107,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("schema/name");
     TCase *t = tcase_create("name");
 
     memset(longest, 'x', HF_NAME_MAX);
@@ -118,11 +117,5 @@ int main(void)
     tcase_add_test(t, lower_folds_the_case_of_ascii_only);
     tcase_add_test(t, lower_leaves_its_output_alone_on_failure);
     tcase_add_test(t, lower_takes_the_longest_name);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("schema/name", t, NULL);
 }

@@ -1,9 +1,9 @@
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "schema/options.h"
 #include "support/chaos.h"
+#include "support/suite.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -60,6 +60,7 @@ START_TEST(nothing_given_means_a_local_etcd)
     ck_assert_int_eq(load(WORDS("prog"), WORDS("PATH=/bin")), HF_OK);
     ck_assert_uint_eq(settings.common.endpoints.count, 1);
     ck_assert_str_eq(settings.common.endpoints.items[0], "127.0.0.1:2379");
+    ck_assert(!settings.common.discover);
     ck_assert_str_eq(settings.common.namespace, "default");
     ck_assert_int_eq(settings.common.log_level, HF_LOG_LEVEL_INFO);
     ck_assert_int_eq(settings.common.log_format, HF_LOG_LOGFMT);
@@ -89,13 +90,15 @@ END_TEST
 
 START_TEST(every_flag_has_its_variable)
 {
-    ck_assert_msg(load(WORDS("prog"), WORDS("HOLDFAST_ENDPOINTS=https://a:1,https://b:2",
-                                            "HOLDFAST_CACERT=ca.pem", "HOLDFAST_CERT=c.pem",
-                                            "HOLDFAST_KEY=k.pem", "HOLDFAST_USER=u",
-                                            "HOLDFAST_PASSWORD_FILE=p", "HOLDFAST_NAMESPACE=n",
-                                            FILE_GIVEN, "ETCDCTL_USER=root:secret")) == HF_OK,
-                  "%s", err.text);
+    ck_assert_msg(
+        load(WORDS("prog"),
+             WORDS("HOLDFAST_ENDPOINTS=https://a:1,https://b:2", "HOLDFAST_DISCOVER=true",
+                   "HOLDFAST_CACERT=ca.pem", "HOLDFAST_CERT=c.pem", "HOLDFAST_KEY=k.pem",
+                   "HOLDFAST_USER=u", "HOLDFAST_PASSWORD_FILE=p", "HOLDFAST_NAMESPACE=n",
+                   FILE_GIVEN, "ETCDCTL_USER=root:secret")) == HF_OK,
+        "%s", err.text);
     ck_assert_str_eq(settings.common.endpoints.items[1], "https://b:2");
+    ck_assert(settings.common.discover);
     ck_assert_str_eq(settings.common.cacert, "ca.pem");
     ck_assert_str_eq(settings.common.cert, "c.pem");
     ck_assert_str_eq(settings.common.key, "k.pem");
@@ -104,6 +107,19 @@ START_TEST(every_flag_has_its_variable)
     ck_assert_str_eq(settings.common.namespace, "n");
     ck_assert_int_eq(settings.common.log_level, HF_LOG_LEVEL_DEBUG); /* of the file */
     ck_assert_int_eq(settings.ttl, 20000);
+}
+END_TEST
+
+START_TEST(members_are_discovered_when_a_flag_or_the_file_says_so)
+{
+    ck_assert_int_eq(load(WORDS("prog", "--discover"), WORDS("A=b")), HF_OK);
+    ck_assert(settings.common.discover);
+    hf_config_done(&cfg);
+    ck_assert_int_eq(load(WORDS("prog", "--no-discover"), WORDS("HOLDFAST_DISCOVER=true")),
+                     HF_OK);
+    ck_assert(!settings.common.discover);
+    ck_assert_int_eq(hf_config_read_text(&cfg, "f", "etcd: {discover: true}", 22, &err), HF_OK);
+    ck_assert(!settings.common.discover); /* a flag is stronger than a file */
 }
 END_TEST
 
@@ -199,23 +215,17 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("schema/options");
     TCase *t = tcase_create("options");
 
     tcase_add_checked_fixture(t, NULL, teardown);
     tcase_add_test(t, nothing_given_means_a_local_etcd);
     tcase_add_loop_test(t, words_of_the_log_mean_what_the_log_takes_them_for, 0, 4);
     tcase_add_test(t, every_flag_has_its_variable);
+    tcase_add_test(t, members_are_discovered_when_a_flag_or_the_file_says_so);
     tcase_add_test(t, variables_of_etcdctl_are_the_fallback);
     tcase_add_loop_test(t, help_and_version_work_whatever_else_is_wrong, 0, 2);
     tcase_add_test(t, file_that_was_asked_for_must_be_there);
     tcase_add_loop_test(t, contradictions_are_explained, 0, COUNT_OF(CHECKS));
     tcase_add_test(t, lack_of_memory_is_reported_wherever_it_strikes);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("schema/options", t, NULL);
 }

@@ -118,13 +118,26 @@ END_TEST
 START_TEST(too_many_guards_or_writes_are_refused)
 {
     for (int i = 0; i <= HF_PLAN_GUARDS; i++)
-        hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 7);
+        hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 7 + i);
     refuses(HF_ELIMIT, "guards");
     hf_plan_done(&plan);
     setup();
     for (int64_t i = 1; i <= HF_PLAN_WRITES + 1; i++)
         hf_plan_delete(&plan, (struct hf_key){ HF_KEY_EVENT, .seq = i });
     refuses(HF_ELIMIT, "writes");
+}
+END_TEST
+
+START_TEST(the_same_guard_is_kept_once_and_another_one_is_not_taken_for_it)
+{
+    for (int i = 0; i <= HF_PLAN_GUARDS; i++)
+        hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 7);
+    ck_assert_uint_eq(plan.guard_count, 1);
+    hf_plan_guard(&plan, TASK, HF_GUARD_MOD, 8);
+    hf_plan_guard(&plan, TASK, HF_GUARD_CREATE, 7);
+    hf_plan_guard(&plan, LIVE, HF_GUARD_MOD, 7);
+    ck_assert_uint_eq(plan.guard_count, 4);
+    ck_assert_uint_eq(plan.text_count, 4);
 }
 END_TEST
 
@@ -244,6 +257,7 @@ int main(void)
     tcase_add_test(t, the_same_key_twice_is_refused);
     tcase_add_test(t, a_malformed_name_is_refused_and_the_first_error_stays);
     tcase_add_test(t, too_many_guards_or_writes_are_refused);
+    tcase_add_test(t, the_same_guard_is_kept_once_and_another_one_is_not_taken_for_it);
     tcase_add_test(t, unknown_members_and_the_op_ids_of_others_survive);
     tcase_add_test(t, op_ids_of_many_other_classes_leave_room_for_ours);
     tcase_add_test(t, a_record_without_op_ids_is_written_as_it_is);

@@ -94,6 +94,28 @@ START_TEST(submit)
 }
 END_TEST
 
+START_TEST(a_host_joins)
+{
+    Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
+    Holdfast__V1__HostLive here = HOLDFAST__V1__HOST_LIVE__INIT;
+
+    here.lease_id = 0x2a;
+    hf_row_join(&plan, "h", &(struct hf_seen){ .mod_rev = 3 }, &record, &here);
+    expect("if absent(hosts/h/live), mod(hosts/h/record) = 3 then put hosts/h/live, "
+           "put hosts/h/record");
+    ck_assert_int_eq(plan.writes[0].lease, 0x2a);
+}
+END_TEST
+
+START_TEST(a_spec)
+{
+    Holdfast__V1__Spec next = HOLDFAST__V1__SPEC__INIT;
+
+    hf_row_spec(&plan, "a", &(struct hf_seen){ .mod_rev = 4 }, &next);
+    expect("if mod(agents/a/spec) = 4 then put agents/a/spec");
+}
+END_TEST
+
 START_TEST(start_by_command_with_a_task)
 {
     struct hf_start start = make_start();
@@ -284,7 +306,7 @@ START_TEST(reset_and_order_in_one)
                                      .reserved_for = "a",
                                      .reason = "a crashed",
                                      .recovery = &recovery });
-    hf_row_order(&plan, NULL, &order);
+    hf_row_order(&plan, &TERM, &order);
     expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
            "mod(recoveries/t) = 0, create(agents/a/live) != 9, mod(tasks/t) = 17, "
            "mod(health/a) = 8, absent(commands/h/a), absent(agents/a/live), "
@@ -381,12 +403,104 @@ END_TEST
 
 START_TEST(withdraw)
 {
-    struct hf_seen_health seen = { .seen = { .mod_rev = 8 }, .health = &health };
+    struct hf_withdrawal withdrawal = { .host = "h",
+                                        .agent = "a",
+                                        .command = { .mod_rev = 12 },
+                                        .health = { .mod_rev = 8 },
+                                        .next_health = &health };
 
-    hf_row_withdraw(&plan, &TERM, "h", "a", &(struct hf_seen){ .mod_rev = 12 }, &seen, &health,
-                    NULL);
+    hf_row_withdraw(&plan, &TERM, &withdrawal);
     expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
            "mod(commands/h/a) = 12, mod(health/a) = 8 then delete commands/h/a, put health/a");
+}
+END_TEST
+
+START_TEST(withdraw_with_a_task)
+{
+    struct hf_withdrawal withdrawal = { .host = "h",
+                                        .agent = "a",
+                                        .command = { .mod_rev = 12 },
+                                        .health = { .mod_rev = 8 },
+                                        .next_health = &health,
+                                        .task = &seen_task,
+                                        .recovery_of = "t",
+                                        .recovery = { .mod_rev = 6 },
+                                        .next_recovery = &recovery };
+
+    task.owner = NULL;
+    task.state = HOLDFAST__V1__TASK__STATE__pending;
+    task.reserved_for = (char *)"a";
+    hf_row_withdraw(&plan, &TERM, &withdrawal);
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(commands/h/a) = 12, mod(health/a) = 8, mod(tasks/t) = 17, "
+           "mod(recoveries/t) = 6 then delete commands/h/a, put health/a, put tasks/t, "
+           "put pending/r/t, put recoveries/t");
+}
+END_TEST
+
+START_TEST(reset_that_counts_in_health)
+{
+    struct hf_reset reset = { .recovery = &recovery,
+                              .health = &(struct hf_seen){ .mod_rev = 8 },
+                              .next_health = &health };
+
+    hf_row_reset(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 6 }, &reset);
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(recoveries/t) = 6, create(agents/a/live) != 9, mod(health/a) = 8, "
+           "mod(tasks/t) = 17 then put recoveries/t, put health/a, put tasks/t");
+}
+END_TEST
+
+START_TEST(take_back)
+{
+    Holdfast__V1__Task *next;
+
+    hf_row_take_back(&plan, &TERM, &seen_task, "not started");
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(tasks/t) = 17 then put tasks/t, put pending/r/t");
+    next = written_task();
+    ck_assert_ptr_null(next->owner);
+    ck_assert_int_eq(next->state, HOLDFAST__V1__TASK__STATE__pending);
+    hf_json_free(&next->base);
+}
+END_TEST
+
+START_TEST(review)
+{
+    hf_row_review(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 6 }, &recovery,
+                  "too often");
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "create(agents/a/live) != 9, mod(tasks/t) = 17, mod(recoveries/t) = 6 "
+           "then put tasks/t, delete pending/r/t, put recoveries/t");
+}
+END_TEST
+
+START_TEST(review_of_what_nobody_owns)
+{
+    task.owner = NULL;
+    hf_row_review(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 0 }, NULL, "lonely");
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(tasks/t) = 17, mod(recoveries/t) = 0 then put tasks/t, delete pending/r/t");
+}
+END_TEST
+
+START_TEST(sweep)
+{
+    hf_row_sweep(&plan, &TERM, "a", &(struct hf_seen){ .mod_rev = 4 });
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "absent(agents/a/live), mod(agents/a/spec) = 4 then delete agents/a/spec, "
+           "delete agents/a/report, delete agents/a/exit, delete wanted/a, delete health/a");
+}
+END_TEST
+
+START_TEST(an_entry_of_the_audit_trail)
+{
+    Holdfast__V1__Event event = HOLDFAST__V1__EVENT__INIT;
+
+    hf_row_lead(&plan, &TERM);
+    hf_row_event(&plan, 17, &event);
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "absent(events/0000000000000000017) then put events/0000000000000000017");
 }
 END_TEST
 
@@ -448,6 +562,8 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, submit);
+    tcase_add_test(t, a_host_joins);
+    tcase_add_test(t, a_spec);
     tcase_add_test(t, start_by_command_with_a_task);
     tcase_add_test(t, start_by_command_without_a_task);
     tcase_add_test(t, boot_start);
@@ -469,6 +585,13 @@ int main(void)
     tcase_add_test(t, promote);
     tcase_add_test(t, refuse);
     tcase_add_test(t, withdraw);
+    tcase_add_test(t, withdraw_with_a_task);
+    tcase_add_test(t, reset_that_counts_in_health);
+    tcase_add_test(t, take_back);
+    tcase_add_test(t, review);
+    tcase_add_test(t, review_of_what_nobody_owns);
+    tcase_add_test(t, sweep);
+    tcase_add_test(t, an_entry_of_the_audit_trail);
     tcase_add_test(t, end_by_controller_and_by_operator);
     tcase_add_test(t, cancel_and_retry);
     tcase_add_test(t, removals);

@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "support/chaos.h"
+#include "support/suite.h"
 
 /* Messages and digests of FIPS 180-4 and its examples. */
 static const struct {
@@ -191,7 +192,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/sha256");
     TCase *t = tcase_create("sha256");
 
     tcase_add_loop_test(t, known_digests, 0, sizeof VECTORS / sizeof VECTORS[0]);
@@ -203,11 +203,5 @@ int main(void)
     tcase_add_loop_test(t, parse_rejects_what_is_not_a_digest, 0,
                         sizeof BAD_HEX / sizeof BAD_HEX[0]);
     tcase_add_loop_test(t, a_lack_of_memory_is_reported, 0, 2); /* one failure, or all after */
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/sha256", t, NULL);
 }

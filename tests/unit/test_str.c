@@ -1,10 +1,10 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "support/suite.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -381,7 +381,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/str");
     TCase *t = tcase_create("str");
 
     tcase_add_loop_test(t, signed_numbers, 0, COUNT(SIGNED));
@@ -397,11 +396,5 @@ int main(void)
     tcase_add_loop_test(t, utf8_is_recognised, 0, COUNT(UTF8));
     tcase_add_test(t, every_character_has_its_length);
     tcase_set_timeout(t, 60);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/str", t, NULL);
 }

@@ -1,9 +1,9 @@
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "support/suite.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -219,7 +219,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/str, endpoint");
     TCase *t = tcase_create("endpoint");
 
     tcase_add_loop_test(t, endpoints, 0, COUNT(ENDPOINTS));
@@ -227,11 +226,5 @@ int main(void)
     tcase_add_test(t, a_password_is_never_repeated);
     tcase_add_test(t, endpoints_survive_the_round_trip);
     tcase_add_test(t, short_room_cuts_the_text);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/str, endpoint", t, NULL);
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "support/suite.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
@@ -418,7 +419,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("base/str, time");
     TCase *t = tcase_create("time");
 
     tcase_add_loop_test(t, durations, 0, COUNT(DURATIONS));
@@ -434,11 +434,5 @@ int main(void)
     tcase_add_test(t, times_survive_the_round_trip);
     tcase_add_test(t, times_without_a_text_become_the_nearest_end);
     tcase_set_timeout(t, 60);
-    suite_add_tcase(s, t);
-
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return hft_suite_run("base/str, time", t, NULL);
 }

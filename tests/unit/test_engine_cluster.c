@@ -1,0 +1,291 @@
+/* The cluster as a whole: meta, the clock, a restored etcd, storms, what cannot be read, and
+ * the audit trail. */
+#include "unit/engine_fixture.h"
+#include "unit/suite.h"
+
+static void begin_empty(void)
+{
+    policy = hf_engine_policy_default();
+    rev = 100;
+    now = 1000;
+    tells = answers = true;
+    shows_guards = false;
+    shows_clock = true;
+    begin_engine();
+}
+
+START_TEST(the_first_leader_creates_meta_and_the_clock)
+{
+    teardown();
+    begin_empty();
+    lead();
+    expect("meta: put meta (the cluster has no meta record yet)\n"
+           "clock: put controller/clock (the cluster clock goes on)\n"
+           "clock: put controller/clock (a leader begins)\n");
+    ck_assert(has("meta", "\"schemaVersion\":1"));
+    ck_assert(has("meta", "\"report\":\"1s\""));
+    ck_assert(has("meta", "\"generation\":0"));
+    pass(30000);
+    expect("clock: put controller/clock (the cluster clock goes on)\n");
+}
+END_TEST
+
+START_TEST(a_schema_that_is_newer_than_ours_is_only_read)
+{
+    teardown();
+    begin_empty();
+    put("meta", "{\"clusterId\":\"x\",\"schemaVersion\":2}");
+    lead();
+    pass(100000);
+    expect("");
+}
+END_TEST
+
+START_TEST(a_restored_etcd_gets_another_generation)
+{
+    task_is_owned("t", "in_progress", "a");
+    ignore();
+    ck_assert_int_eq(step(&(struct hf_event){ .kind = HF_EVENT_RESET }), HF_OK);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (pairs[i].value != NULL)
+            tell_pair(pairs[i].key, &pairs[i]);
+    }
+    expect("");
+    sync_engine();
+    expect("meta: put meta (etcd was restored: a new generation begins)\n"
+           "storm:  (PARTIAL: etcd's history went back a moment ago: lost leases may mean "
+           "nothing)\n");
+    ck_assert(has("meta", "\"generation\":1"));
+}
+END_TEST
+
+START_TEST(a_clock_that_goes_back_means_a_restored_etcd)
+{
+    const char *json = "{\"now\":\"2001-01-01T00:00:00Z\"}";
+    struct hf_event event = { .kind = HF_EVENT_CHANGE,
+                              .change = { .key = { .kind = HF_KEY_CLOCK },
+                                          .seen = { .create_rev = 1, .mod_rev = 9999 } } };
+
+    ck_assert_int_eq(hf_json_decode(hf_key_get_record(HF_KEY_CLOCK), json, strlen(json), NULL,
+                                    &event.change.record, NULL),
+                     HF_OK);
+    ck_assert_int_eq(step(&event), HF_EHISTORY);
+    ck_assert(!hf_engine_get_status(engine, now).synced);
+    expect("");
+}
+END_TEST
+
+/* Ten hosts with an agent and a task each. */
+static void build_hosts(void)
+{
+    for (int i = 0; i < 10; i++) {
+        char host[16], agent[16], task[16];
+
+        (void)snprintf(host, sizeof host, "n%d", i);
+        (void)snprintf(agent, sizeof agent, "x%d", i);
+        (void)snprintf(task, sizeof task, "k%d", i);
+        host_joins(host, 0x100 + i);
+        agent_lives(agent, host, 0x100 + i, "i");
+        task_is_owned(task, "in_progress", agent);
+    }
+    pass(30000);
+    ignore();
+}
+
+START_TEST(when_nearly_all_are_lost_at_once_nothing_is_done_and_one_person_is_told)
+{
+    build_hosts();
+    expire(0x1);
+    expire(0x2);
+    for (int i = 0; i < 10; i++)
+        expire(0x100 + i);
+    pass(50000);
+    /* The first few were suspects before it was a storm. */
+    ck_assert_ptr_nonnull(strstr(said.data, "alert storm: "));
+    ck_assert_ptr_null(strstr(strstr(said.data, "alert storm: ") + 1, "alert"));
+    ck_assert_ptr_null(strstr(said.data, "commands/"));
+    ck_assert_ptr_null(strstr(said.data, "tasks/"));
+    ck_assert_int_eq(hf_engine_get_status(engine, now).storm.state, HF_STORM_FULL);
+    ignore();
+    /* Somebody is back: the others are given up, slowly. */
+    host_joins("n0", 0x200);
+    agent_lives("x0", "n0", 0x200, "i");
+    task_is_owned("k0", "in_progress", "x0");
+    pass(10000);
+    ck_assert_ptr_null(strstr(said.data, "commands/"));
+    pass(300000);
+    ck_assert_ptr_nonnull(strstr(said.data, "commands/n0/x9"));
+    ck_assert_ptr_null(strstr(said.data, "tasks/k0"));
+}
+END_TEST
+
+START_TEST(what_an_agentd_saw_is_not_held_up_by_a_storm)
+{
+    build_hosts();
+    for (int i = 2; i < 10; i++)
+        expire(0x100 + i);
+    pass(1000);
+    ignore();
+    agent_ends("x0", "crashed");
+    expect("agent x0: put recoveries/k0, put tasks/k0, put pending/r/k0, put commands/n0/x0, "
+           "put health/x0 (it crashed: it is started again)\n");
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_is_set_aside_and_told_of_once)
+{
+    struct hf_event event = { .kind = HF_EVENT_BAD,
+                              .bad = { .key = { HF_KEY_AGENT_EXIT, .name = "a" },
+                                       .seen = { .mod_rev = ++rev },
+                                       .text = "agents/a/exit",
+                                       .why = "expected an object" } };
+    struct hf_engine_view view;
+
+    task_is_owned("t", "in_progress", "a");
+    ck_assert_int_eq(step(&event), HF_OK);
+    expect(
+        "alert keyspace: /holdfast/default/agents/a/exit cannot be read: expected an object\n");
+    erase("agents/a/live");
+    pass(60000);
+    expect("");
+    ck_assert_int_eq(hf_engine_explain_agent(engine, "a", now, &view), HF_OK);
+    ck_assert_str_eq(view.verdict, "set aside");
+    ck_assert_str_eq(view.evidence, "expected an object");
+    /* Others are not concerned. */
+    agent_ends("b", "crashed");
+    expect("agent b: put commands/h2/b, put health/b (it crashed: it is started again)\n");
+    put("agents/a/exit", "{\"kind\":\"crashed\",\"incarnation\":{\"createRevision\":\"999\"}}");
+    expect("agent a: put recoveries/t, put tasks/t, put pending/r/t, put commands/h1/a, "
+           "put health/a (it crashed: it is started again)\n");
+}
+END_TEST
+
+START_TEST(the_audit_trail_is_a_ring)
+{
+    size_t count = 0;
+
+    teardown();
+    begin_empty();
+    policy.ring = 100;
+    begin_engine();
+    lead();
+    for (int i = 0; i < 150; i++) {
+        char task[16];
+
+        (void)snprintf(task, sizeof task, "u%d", i);
+        put("tasks/x", "{\"id\":\"x\",\"role\":\"r\",\"state\":\"pending\",\"reservedFor\":"
+                       "\"z\"}");
+        run_engine();
+    }
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (pairs[i].value != NULL && strstr(pairs[i].key, "/events/") != NULL)
+            count++;
+    }
+    ck_assert_uint_eq(count, 100);
+    ck_assert_str_eq(get("events/0000000000000000051"), "");
+    ck_assert_str_ne(get("events/0000000000000000052"), "");
+    ck_assert(has("events/0000000000000000151", "\"kind\":\"reset\""));
+    ck_assert(has("events/0000000000000000151", "\"actor\":\"c1\""));
+    ck_assert(has("events/0000000000000000151", "\"task\":\"x\""));
+}
+END_TEST
+
+START_TEST(another_leader_goes_on_with_the_trail)
+{
+    agent_ends("a", "crashed");
+    ignore();
+    begin_engine();
+    lead();
+    run_engine();
+    ck_assert(has("events/0000000000000000002", "\"kind\":\"restart_ordered\""));
+    ck_assert(has("events/0000000000000000003", "\"kind\":\"leader\""));
+}
+END_TEST
+
+START_TEST(what_holds_is_explained)
+{
+    struct hf_engine_view view;
+
+    task_is_owned("t", "in_progress", "a");
+    ck_assert_int_eq(hf_engine_explain_agent(engine, "a", now, &view), HF_OK);
+    ck_assert_str_eq(view.verdict, "healthy");
+    ck_assert_int_eq(hf_engine_explain_task(engine, "t", now, &view), HF_OK);
+    ck_assert_str_eq(view.verdict, "in_progress");
+    ck_assert_str_eq(view.why, "its owner is live");
+    expire(0x1);
+    run_engine();
+    ck_assert_int_eq(hf_engine_explain_agent(engine, "a", now, &view), HF_OK);
+    ck_assert_str_eq(view.verdict, "suspect");
+    ck_assert_int_eq(view.at, now + 9000);
+    ck_assert_int_eq(hf_engine_explain_task(engine, "t", now, &view), HF_OK);
+    ck_assert_str_eq(view.next, "it is reset");
+    ck_assert_int_eq(view.at, now + 9000);
+    ck_assert_int_eq(hf_engine_explain_agent(engine, "nobody", now, &view), HF_ENOENT);
+}
+END_TEST
+
+START_TEST(a_report_that_says_nothing_new_is_no_work)
+{
+    char json[200];
+
+    (void)snprintf(json, sizeof json,
+                   "{\"incarnation\":{\"createRevision\":\"%lld\"},\"status\":\"healthy\"}",
+                   (long long)life_of("a"));
+    put("agents/a/report", json);
+    run_engine();
+    put("agents/a/report", json);
+    ck_assert_uint_eq(hf_engine_get_status(engine, now).queued, 0);
+    (void)snprintf(json, sizeof json,
+                   "{\"incarnation\":{\"createRevision\":\"%lld\"},\"status\":\"degraded\"}",
+                   (long long)life_of("a"));
+    put("agents/a/report", json);
+    expect("agent a: put health/a (it says that it is not well, or its agentd suspects it)\n");
+    ck_assert(has("health/a", "\"state\":\"degraded\""));
+}
+END_TEST
+
+static const struct {
+    size_t at;
+    const char *why;
+} FAULTS[] = {
+    { offsetof(struct hf_engine_policy, ttl), "engine.ttl must be 1 s..1 h" },
+    { offsetof(struct hf_engine_policy, command_within),
+      "engine.command_within must be at least 1 s" },
+    { offsetof(struct hf_engine_policy, unknown_pause),
+      "engine.unknown_pause and engine.told_within must be positive" },
+    { offsetof(struct hf_engine_policy, report_floor),
+      "engine.report_floor and engine.report_rate must be positive" },
+};
+
+START_TEST(a_policy_is_checked)
+{
+    struct hf_engine_policy p = hf_engine_policy_default();
+    const char *why = NULL;
+    hf_ms zero = 0;
+
+    ck_assert_int_eq(hf_engine_policy_check(&p, &why), HF_OK);
+    memcpy((char *)&p + FAULTS[_i].at, &zero, sizeof zero);
+    ck_assert_int_eq(hf_engine_policy_check(&p, &why), HF_EINVAL);
+    ck_assert_str_eq(why, FAULTS[_i].why);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("cluster");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, the_first_leader_creates_meta_and_the_clock);
+    tcase_add_test(t, a_schema_that_is_newer_than_ours_is_only_read);
+    tcase_add_test(t, a_restored_etcd_gets_another_generation);
+    tcase_add_test(t, a_clock_that_goes_back_means_a_restored_etcd);
+    tcase_add_test(t, when_nearly_all_are_lost_at_once_nothing_is_done_and_one_person_is_told);
+    tcase_add_test(t, what_an_agentd_saw_is_not_held_up_by_a_storm);
+    tcase_add_test(t, what_cannot_be_read_is_set_aside_and_told_of_once);
+    tcase_add_test(t, the_audit_trail_is_a_ring);
+    tcase_add_test(t, another_leader_goes_on_with_the_trail);
+    tcase_add_test(t, what_holds_is_explained);
+    tcase_add_test(t, a_report_that_says_nothing_new_is_no_work);
+    tcase_add_loop_test(t, a_policy_is_checked, 0, COUNT(FAULTS));
+    return run("core/engine cluster", t);
+}

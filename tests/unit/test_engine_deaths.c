@@ -1,0 +1,332 @@
+/* Deaths, and what follows. */
+#include "unit/engine_fixture.h"
+#include "unit/suite.h"
+
+START_TEST(a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step)
+{
+    task_is_owned("t", "in_progress", "a");
+    expect("");
+    agent_ends("a", "crashed");
+    expect("agent a: put recoveries/t, put tasks/t, put pending/r/t, put commands/h1/a, "
+           "put health/a (it crashed: it is started again)\n");
+    ck_assert(has("tasks/t", "\"state\":\"pending\""));
+    ck_assert(has("tasks/t", "\"reservedFor\":\"a\""));
+    ck_assert(has("tasks/t", "\"attempt\":2"));
+    ck_assert(has("commands/h1/a", "\"task\":\"t\""));
+    ck_assert(has("health/a", "\"commandHost\":\"h1\""));
+    ck_assert(has("health/a", "signal 11"));
+    host_serves("h1", "a", 0x1, "three", "t");
+    expect("agent a: put health/a (it is live)\n"
+           "task t: put recoveries/t (somebody has it again)\n");
+    ck_assert(has("health/a", "\"state\":\"healthy\""));
+    ck_assert(has("health/a", "\"commandHost\":\"\""));
+    task_is_owned("t", "in_progress", "a");
+    pass(900000);
+    expect("task t: put recoveries/t (its probation is over)\n");
+}
+END_TEST
+
+START_TEST(every_guard_of_it_is_there)
+{
+    char text[1024];
+    int64_t task_rev, life = life_of("a"), spec;
+
+    task_is_owned("t", "in_progress", "a");
+    task_rev = rev;
+    spec = find_pair(full_key("agents/a/spec"))->mod_rev;
+    ignore();
+    shows_guards = true;
+    agent_ends("a", "oom");
+    (void)snprintf(
+        text, sizeof text,
+        "agent a: if create(controller/leader) = 110, lease(controller/leader) = 77, "
+        "mod(recoveries/t) = 0, create(agents/a/live) != %lld, mod(tasks/t) = %lld, "
+        "absent(events/0000000000000000002), mod(health/a) = 0, absent(commands/h1/a), "
+        "absent(agents/a/live), mod(agents/a/spec) = %lld, mod(wanted/a) = 0, "
+        "absent(events/0000000000000000003) then put recoveries/t, put tasks/t, "
+        "put pending/r/t, put events/0000000000000000002, put commands/h1/a, put health/a, "
+        "put events/0000000000000000003 (it ran out of memory: it is started again)\n",
+        (long long)life, (long long)task_rev, (long long)spec);
+    expect(text);
+}
+END_TEST
+
+START_TEST(an_expiry_is_judged_after_its_grace)
+{
+    task_is_owned("t", "in_progress", "a");
+    expire(0x1);
+    pass(8999);
+    expect(
+        "agent a: put health/a (its lease is gone and nobody saw its end: it may be back)\n");
+    ck_assert(has("health/a", "\"state\":\"suspect\""));
+    pass(1);
+    /* Whoever lives may have the task; the agent waits for its home. */
+    expect("agent a: put health/a (the host where it is at home vanished a moment ago)\n"
+           "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "(its owner is gone: anyone of its role may have it)\n");
+    ck_assert(has("tasks/t", "\"reservedFor\":\"\""));
+    pass(50999);
+    expect("");
+    pass(1);
+    expect("agent a: put commands/h2/a, put health/a "
+           "(its lease expired and nobody saw its end: it is started on another host)\n");
+}
+END_TEST
+
+START_TEST(who_is_back_in_time_and_adopts_its_task_loses_nothing)
+{
+    task_is_owned("t", "in_progress", "a");
+    expire(0x1);
+    pass(2000);
+    ignore();
+    host_joins("h1", 0x3);
+    agent_lives("a", "h1", 0x3, "one");
+    pass(5000);
+    expect("agent a: put health/a (it is live)\n");
+    task_is_owned("t", "in_progress", "a");
+    pass(60000);
+    expect("");
+}
+END_TEST
+
+START_TEST(who_is_back_and_adopts_nothing_loses_its_task_and_is_ended)
+{
+    task_is_owned("t", "in_progress", "a");
+    expire(0x1);
+    pass(6000);
+    ignore();
+    host_joins("h1", 0x3);
+    agent_lives("a", "h1", 0x3, "one");
+    pass(8999);
+    expect("agent a: put health/a (it is live)\n");
+    pass(1);
+    expect("task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "(its owner is gone: anyone of its role may have it)\n");
+    {
+        char text[64];
+
+        (void)snprintf(text, sizeof text, "\"endUpto\":\"%lld\"", (long long)life_of("a"));
+        ck_assert(has("health/a", text));
+    }
+    pass(60000);
+    expect("");
+}
+END_TEST
+
+START_TEST(another_process_under_the_name_proves_the_end_of_the_first)
+{
+    task_is_owned("t", "in_progress", "a");
+    expire(0x1);
+    pass(1000);
+    ignore();
+    host_joins("h1", 0x3);
+    agent_lives("a", "h1", 0x3, "other");
+    expect("task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "(its owner is gone: anyone of its role may have it)\n");
+    ck_assert(has("health/a", "\"endUpto\":\"0\""));
+}
+END_TEST
+
+START_TEST(a_leader_that_begins_with_nothing_decides_as_one_that_saw_everything)
+{
+    task_is_owned("t", "in_progress", "a");
+    expire(0x1);
+    begin_engine();
+    lead();
+    pass(8999);
+    expect(
+        "agent a: put health/a (its lease is gone and nobody saw its end: it may be back)\n");
+    pass(1);
+    expect("agent a: put health/a (the host where it is at home vanished a moment ago)\n"
+           "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "(its owner is gone: anyone of its role may have it)\n");
+}
+END_TEST
+
+START_TEST(a_standby_asks_for_nothing)
+{
+    struct hf_event event = { .kind = HF_EVENT_TERM };
+
+    ck_assert_int_eq(step(&event), HF_OK);
+    task_is_owned("t", "in_progress", "a");
+    agent_ends("a", "crashed");
+    pass(60000);
+    expect("");
+    lead();
+    expect("agent a: put recoveries/t, put tasks/t, put pending/r/t, put commands/h1/a, "
+           "put health/a (it crashed: it is started again)\n");
+}
+END_TEST
+
+START_TEST(nothing_is_decided_before_everything_was_told)
+{
+    task_is_owned("t", "in_progress", "a");
+    agent_ends("a", "crashed");
+    ck_assert_int_eq(step(&(struct hf_event){ .kind = HF_EVENT_FORGET }), HF_OK);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (pairs[i].value != NULL)
+            tell_pair(pairs[i].key, &pairs[i]);
+        run_engine();
+    }
+    expect("");
+    sync_engine();
+    expect("agent a: put recoveries/t, put tasks/t, put pending/r/t, put commands/h1/a, "
+           "put health/a (it crashed: it is started again)\n");
+}
+END_TEST
+
+static const struct {
+    const char *kind, *said;
+} ENDS[] = {
+    { "left", "agent a: put health/a (it said goodbye, and by its restart policy that is the "
+              "end)\n" },
+    { "finished",
+      "agent a: put health/a (it finished: it is started when its role has work)\n" },
+    { "terminated", "agent a: put commands/h1/a, put health/a (it was ended on request: it is "
+                    "started again)\n" },
+    { "start_failed",
+      "agent a: put commands/h2/a, put health/a (it could not be started: it is "
+      "started on another host)\n" },
+    { "unkillable", "alert agent a: its process cannot be killed: it is started on another "
+                    "host\nagent a: put commands/h2/a, put health/a (its process cannot be "
+                    "killed: it is started on another host)\n" },
+};
+
+START_TEST(each_end_has_its_consequence)
+{
+    agent_ends("a", ENDS[_i].kind);
+    expect(ENDS[_i].said);
+    pass(10000);
+    expect("");
+}
+END_TEST
+
+START_TEST(who_is_wanted_stopped_is_not_started)
+{
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    agent_ends("a", "terminated");
+    expect("agent a: put health/a (it is wanted stopped)\n");
+    pass(100000);
+    expect("");
+    put("wanted/a", "{\"state\":\"running\"}");
+    expect("agent a: put commands/h1/a, put health/a (it was ended on request: it is started "
+           "again)\n");
+}
+END_TEST
+
+START_TEST(who_finished_is_started_when_there_is_work_and_once)
+{
+    agent_ends("a", "finished");
+    agent_ends("b", "finished");
+    ignore();
+    task_waits("t", "pending");
+    expect("agent a: put commands/h1/a, put health/a (it finished: it is started again)\n");
+    pass(5000);
+    expect("");
+}
+END_TEST
+
+START_TEST(live_peers_have_a_moment_to_take_work_before_others_are_woken)
+{
+    agent_ends("a", "finished");
+    ignore();
+    task_waits("t", "pending");
+    pass(1999);
+    expect("");
+    pass(1);
+    expect("agent a: put commands/h1/a, put health/a (it finished: it is started again)\n");
+}
+END_TEST
+
+START_TEST(a_live_key_without_a_lease_is_removed)
+{
+    agent_lives("c", "h1", 0, "x");
+    expect(
+        "agent c: delete agents/c/live (its live key hangs on no lease, so it proves "
+        "nothing)\n"
+        "agent c: put health/c (its lease is gone and nobody saw its end: it may be back)\n");
+}
+END_TEST
+
+START_TEST(what_holds_through_an_outage_is_left_alone_until_its_host_is_back)
+{
+    put("agents/a/spec",
+        "{\"role\":\"r\",\"launcher\":\"w\",\"home\":\"h1\",\"fence\":\"hold\"}");
+    task_is_owned("t", "in_progress", "a");
+    expire(0x1);
+    pass(3600000);
+    expect("agent a: put health/a (its lease is gone and nobody saw its end: it may be back)\n"
+           "agent a: put health/a (its host is gone, and it may be running there)\n");
+    put("hosts/h1/record", "{\"capacity\":100,\"launchers\":[\"w\"],\"left\":true}");
+    pass(5000);
+    expect("agent a: put recoveries/t, put tasks/t, put pending/r/t, put commands/h2/a, "
+           "put health/a (its lease expired and nobody saw its end: it is started on another "
+           "host)\n");
+}
+END_TEST
+
+START_TEST(others_start_what_is_external)
+{
+    put("agents/a/spec", "{\"role\":\"r\",\"starter\":\"external\"}");
+    agent_ends("a", "crashed");
+    pass(100000);
+    expect("agent a: put health/a (it is gone, and others start it)\n");
+}
+END_TEST
+
+START_TEST(what_was_transient_is_swept)
+{
+    put("agents/a/spec", "{\"role\":\"r\",\"launcher\":\"w\",\"transient\":true}");
+    agent_ends("a", "left");
+    ignore();
+    pass(599999);
+    expect("");
+    pass(1);
+    expect("agent a: delete agents/a/spec, delete agents/a/report, delete agents/a/exit, "
+           "delete wanted/a, delete health/a (it was transient, and its end is long ago)\n");
+    ck_assert_str_eq(get("health/a"), "");
+}
+END_TEST
+
+START_TEST(a_stall_of_our_own_begins_every_suspicion_anew)
+{
+    task_is_owned("t", "in_progress", "a");
+    expire(0x1);
+    ignore();
+    now += 30000;
+    expect("");
+    pass(8999);
+    expect("");
+    /* One tick was late: the grace is doubled until as many were not. */
+    pass(9001);
+    expect("agent a: put health/a (the host where it is at home vanished a moment ago)\n"
+           "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "(its owner is gone: anyone of its role may have it)\n");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("deaths");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step);
+    tcase_add_test(t, every_guard_of_it_is_there);
+    tcase_add_test(t, an_expiry_is_judged_after_its_grace);
+    tcase_add_test(t, who_is_back_in_time_and_adopts_its_task_loses_nothing);
+    tcase_add_test(t, who_is_back_and_adopts_nothing_loses_its_task_and_is_ended);
+    tcase_add_test(t, another_process_under_the_name_proves_the_end_of_the_first);
+    tcase_add_test(t, a_leader_that_begins_with_nothing_decides_as_one_that_saw_everything);
+    tcase_add_test(t, a_standby_asks_for_nothing);
+    tcase_add_test(t, nothing_is_decided_before_everything_was_told);
+    tcase_add_loop_test(t, each_end_has_its_consequence, 0, COUNT(ENDS));
+    tcase_add_test(t, who_is_wanted_stopped_is_not_started);
+    tcase_add_test(t, who_finished_is_started_when_there_is_work_and_once);
+    tcase_add_test(t, live_peers_have_a_moment_to_take_work_before_others_are_woken);
+    tcase_add_test(t, a_live_key_without_a_lease_is_removed);
+    tcase_add_test(t, what_holds_through_an_outage_is_left_alone_until_its_host_is_back);
+    tcase_add_test(t, others_start_what_is_external);
+    tcase_add_test(t, what_was_transient_is_swept);
+    tcase_add_test(t, a_stall_of_our_own_begins_every_suspicion_anew);
+    return run("core/engine deaths", t);
+}

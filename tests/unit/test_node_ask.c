@@ -1,0 +1,777 @@
+/* What agents ask for: tasks, checkpoints, reports. */
+#include "unit/node_fixture.h"
+
+static void owning(const char *task)
+{
+    running();
+    put_pending(task, "");
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    has("tasks/t", "\"state\":\"acknowledged\"");
+    w.log[0] = '\0';
+}
+
+static void working(void)
+{
+    owning("t");
+    ask("a", HF_ASK_START, "t");
+    ignore();
+    has("tasks/t", "\"state\":\"in_progress\"");
+}
+
+/* Claims. */
+
+START_TEST(a_claim_is_answered_with_a_task_that_is_committed)
+{
+    running();
+    put_pending("t", "");
+    w.quiet = false;
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("read tasks/t\n"
+           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 105 then "
+           "put tasks/t, delete pending/r/t\n"
+           "reply 1 OK t\n");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("read tasks/t\nreply 2 OK t\n"); /* the one that it has not started */
+}
+END_TEST
+
+START_TEST(a_claim_waits_for_work)
+{
+    running();
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("");
+    wait(4000);
+    put_pending("t", "");
+    expect("reply 1 OK t\n");
+}
+END_TEST
+
+START_TEST(a_claim_does_not_wait_for_ever)
+{
+    running();
+    ask("a", HF_ASK_CLAIM, NULL);
+    ask("a", HF_ASK_CLAIM, NULL);
+    wait(4999);
+    expect("");
+    wait(1);
+    expect("reply 1 ENOENT\nreply 2 ENOENT\n");
+}
+END_TEST
+
+START_TEST(what_is_reserved_is_for_that_agent)
+{
+    running();
+    put("tasks/t", TASK_OF("t", "pending", ",\"reservedFor\":\"b\""));
+    put("pending/r/t", "{\"reservedFor\":\"b\"}");
+    put("tasks/u", TASK_OF("u", "pending", ",\"reservedFor\":\"a\""));
+    put("pending/r/u", "{\"reservedFor\":\"a\"}");
+    put("tasks/v", TASK_OF("v", "pending", ",\"priority\":9"));
+    put("pending/r/v", "{\"priority\":9}");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 1 OK u\n");
+}
+END_TEST
+
+START_TEST(the_most_urgent_comes_first)
+{
+    running();
+    put("tasks/t", TASK_OF("t", "pending", ""));
+    put("pending/r/t", "{}");
+    put("tasks/u", TASK_OF("u", "pending", ",\"priority\":9"));
+    put("pending/r/u", "{\"priority\":9}");
+    put("tasks/v", TASK_OF("v", "pending", ",\"priority\":1"));
+    put("pending/r/v", "{\"priority\":1}");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 1 OK u\n");
+}
+END_TEST
+
+START_TEST(equally_good_ones_are_spread)
+{
+    char first[16] = "";
+    bool differs = false;
+
+    for (uint32_t round = 0; round < 8; round++) {
+        running();
+        w.random = round * 0x10000000u;
+        for (int i = 0; i < 9; i++) {
+            char name[8];
+
+            (void)snprintf(name, sizeof name, "t%d", i);
+            put_pending(name, "");
+        }
+        ask("a", HF_ASK_CLAIM, NULL);
+        run_node();
+        ck_assert_ptr_null(strstr(w.log, " t8")); /* not among the eight oldest */
+        if (first[0] == '\0')
+            (void)snprintf(first, sizeof first, "%.15s", w.log);
+        differs = differs || strncmp(first, w.log, 15) != 0;
+        finish();
+    }
+    ck_assert(differs);
+}
+END_TEST
+
+START_TEST(a_claim_that_others_were_faster_with_goes_on_to_the_next)
+{
+    running();
+    put_pending("t", "");
+    put("tasks/t", TASK_OF("t", "acknowledged", "")); /* the index lags behind */
+    put_pending("u", "");
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    wait(2000);
+    ck_assert_ptr_nonnull(strstr(w.log, "reply 1 OK u\n"));
+}
+END_TEST
+
+START_TEST(a_claim_that_is_refused_is_decided_anew)
+{
+    running();
+    put_pending("t", "");
+    w.fate = WITHHOLD;
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    put("tasks/t", TASK_OF("t", "acknowledged", ""));
+    erase("pending/r/t");
+    arrive();
+    ignore();
+    put_pending("u", "");
+    expect("reply 1 OK u\n");
+}
+END_TEST
+
+static const enum fate LOST[] = { LOSE, LOSE_DONE };
+
+START_TEST(a_claim_whose_outcome_is_unknown_is_found_out)
+{
+    running();
+    put_pending("t", "");
+    w.fate = LOST[_i];
+    ask("a", HF_ASK_CLAIM, NULL);
+    ignore();
+    wait(2000);
+    expect("reply 1 OK t\n");
+    has("tasks/t", "\"state\":\"acknowledged\"");
+}
+END_TEST
+
+START_TEST(a_claim_that_failed_says_why)
+{
+    running();
+    put_pending("t", "");
+    w.fate = FAIL;
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "reply 1 ENOSPACE\n"));
+}
+END_TEST
+
+START_TEST(in_jeopardy_nothing_is_claimed_and_nothing_begun)
+{
+    running();
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    lease_is(HF_LEASE_JEOPARDY, LEASE, false);
+    put_pending("t", "");
+    expect("reply 1 EAGAIN\n");
+    ask("a", HF_ASK_CLAIM, NULL);
+    ask("a", HF_ASK_START, "t");
+    expect("reply 2 EAGAIN\nreply 3 EAGAIN\n");
+    ask("a", HF_ASK_SELF, NULL);
+    expect("reply 4 OK\n");
+}
+END_TEST
+
+START_TEST(a_claim_that_waits_is_answered_when_the_lease_was_not_proven)
+{
+    running();
+    lease_is(HF_LEASE_HELD, LEASE, false);
+    ask("a", HF_ASK_CLAIM, NULL);
+    w.lease.proven_until = w.now + 2000;
+    must((struct hf_event){ .kind = HF_EVENT_LEASE, .lease = w.lease });
+    expect("");
+    ck_assert_int_le(hf_node_deadline(w.node, w.now), w.now + 2000);
+    w.now += 2000;
+    must((struct hf_event){ .kind = HF_EVENT_TIME });
+    expect("reply 1 EAGAIN\n");
+}
+END_TEST
+
+START_TEST(one_task_at_a_time_unless_its_spec_says_more)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+
+    working();
+    put_pending("u", "");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 3 OK t\n"); /* the one that it has */
+    finish();
+
+    spec.role = (char *)"r";
+    spec.max_tasks = 2;
+    begin_with(&(struct hf_node_agent_config){ .name = "a", .spec = &spec }, 1, NULL);
+    settle_in();
+    put_pending("t", "");
+    ignore();
+    ask("a", HF_ASK_CLAIM, NULL);
+    ignore();
+    ask("a", HF_ASK_START, "t");
+    ignore();
+    put_pending("u", "");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 3 OK u\n");
+}
+END_TEST
+
+START_TEST(a_task_that_was_taken_away_makes_room)
+{
+    working();
+    put("tasks/t", TASK_OF("t", "cancelled", ""));
+    put_pending("u", "");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 3 OK u\n");
+}
+END_TEST
+
+/* Work. */
+
+START_TEST(a_task_is_started_and_completed)
+{
+    owning("t");
+    w.quiet = false;
+    ask("a", HF_ASK_START, "t");
+    expect("read tasks/t\n"
+           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 107 then "
+           "put tasks/t\n"
+           "reply 2 OK t\n");
+    w.quiet = true;
+    ask("a", HF_ASK_START, "t");
+    expect("reply 3 OK t\n"); /* the answer was lost, perhaps */
+    ask_as("a", instance("a"), HF_ASK_COMPLETE, "t", "42");
+    expect("reply 4 OK t\n");
+    has("tasks/t", "\"result\":\"42\"");
+    has("tasks/t", "\"state\":\"completed\"");
+    ask_as("a", instance("a"), HF_ASK_COMPLETE, "t", "42");
+    expect("reply 5 OK t\n");
+}
+END_TEST
+
+START_TEST(a_large_result_lies_elsewhere)
+{
+    Holdfast__V1__Task given = HOLDFAST__V1__TASK__INIT;
+    Holdfast__V1__Body body = HOLDFAST__V1__BODY__INIT;
+
+    working();
+    body.size = 70000;
+    given.result_body = &body;
+    must((struct hf_event){ .kind = HF_EVENT_ASK,
+                            .ask = { .token = 3,
+                                     .kind = HF_ASK_COMPLETE,
+                                     .agent = "a",
+                                     .instance_id = instance("a"),
+                                     .task = "t",
+                                     .next_task = &given } });
+    expect("reply 3 OK t\n");
+    has("tasks/t", "\"resultBody\":{\"size\":\"70000\"");
+}
+END_TEST
+
+START_TEST(a_task_fails)
+{
+    working();
+    ask_as("a", instance("a"), HF_ASK_FAIL, "t", "no such page");
+    expect("reply 3 OK t\n");
+    has("tasks/t", "\"state\":\"failed\"");
+    has("tasks/t", "\"reason\":\"no such page\"");
+    ask_as("a", instance("a"), HF_ASK_FAIL, "t", "no such page");
+    expect("reply 4 OK t\n");
+    ask("a", HF_ASK_COMPLETE, "t");
+    expect("reply 5 ECONFLICT\n");
+}
+END_TEST
+
+START_TEST(a_task_is_released)
+{
+    working();
+    ask_as("a", instance("a"), HF_ASK_RELEASE, "t", "not my kind");
+    expect("reply 3 OK t\n");
+    has("tasks/t", "\"state\":\"pending\"");
+    ck_assert_ptr_nonnull(get("pending/r/t"));
+    ask("a", HF_ASK_RELEASE, "t");
+    expect("reply 4 ECONFLICT\n");
+}
+END_TEST
+
+START_TEST(what_is_not_its_own_is_not_its_business)
+{
+    running();
+    put("tasks/t", TASK_OF("t", "pending", ""));
+    ask("a", HF_ASK_START, "t");
+    expect("reply 1 ECONFLICT\n");
+    ask("a", HF_ASK_START, "nothing");
+    expect("reply 2 ENOENT\n");
+}
+END_TEST
+
+START_TEST(what_the_table_forbids_is_refused_with_its_words)
+{
+    owning("t");
+    ask("a", HF_ASK_COMPLETE, "t");
+    expect("reply 2 ECONFLICT\n");
+}
+END_TEST
+
+START_TEST(a_write_that_is_refused_is_decided_on_a_fresh_read)
+{
+    owning("t");
+    w.fate = WITHHOLD;
+    ask("a", HF_ASK_START, "t");
+    run_node();
+    put("tasks/t", TASK_OF("t", "cancelled", ""));
+    arrive();
+    w.log[0] = '\0';
+    expect("reply 2 ECONFLICT\n");
+}
+END_TEST
+
+START_TEST(a_write_whose_outcome_is_unknown_is_recognised_by_its_id)
+{
+    working();
+    w.fate = LOST[_i];
+    ask_as("a", instance("a"), HF_ASK_RELEASE, "t", "enough");
+    ignore();
+    wait(1000);
+    expect("reply 3 OK t\n");
+    has("tasks/t", "\"state\":\"pending\"");
+}
+END_TEST
+
+START_TEST(without_etcd_the_agent_is_told_to_try_again)
+{
+    working();
+    w.reads_are_off = true;
+    ask("a", HF_ASK_COMPLETE, "t");
+    expect("reply 3 EAGAIN\n");
+}
+END_TEST
+
+/* Checkpoints. */
+
+static void ask_checkpoint(const char *task)
+{
+    Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+
+    entry.sha256 = (char *)"abc";
+    entry.store = (char *)"etcd";
+    must((struct hf_event){ .kind = HF_EVENT_ASK,
+                            .ask = { .token = ++w.ask,
+                                     .kind = HF_ASK_CHECKPOINT,
+                                     .agent = "a",
+                                     .instance_id = instance("a"),
+                                     .task = task,
+                                     .checkpoint = &entry } });
+}
+
+START_TEST(checkpoints_form_a_chain)
+{
+    working();
+    ask_checkpoint("t");
+    expect("reply 3 OK t seq 1\n");
+    ask_checkpoint("t");
+    expect("reply 4 OK t seq 2\n");
+    has("checkpoints/t/0000000000000000002", "\"parent\":\"1\"");
+    has("checkpoints/t/0000000000000000002", "\"createRevision\":\"104\"");
+    has("tasks/t", "\"checkpoint\":{\"seq\":\"2\"}");
+}
+END_TEST
+
+START_TEST(a_checkpoint_whose_outcome_is_unknown_is_stored_once)
+{
+    working();
+    w.fate = LOSE_DONE;
+    ask_checkpoint("t");
+    ignore();
+    wait(1000);
+    expect("reply 3 OK t seq 1\n");
+    ck_assert_ptr_null(get("checkpoints/t/0000000000000000002"));
+}
+END_TEST
+
+/* Submissions. */
+
+static void ask_submit(const char *id, const char *role)
+{
+    Holdfast__V1__Task next = HOLDFAST__V1__TASK__INIT;
+
+    next.id = (char *)id;
+    next.role = (char *)role;
+    next.payload = (char *)"do it";
+    must((struct hf_event){ .kind = HF_EVENT_ASK,
+                            .ask = { .token = ++w.ask,
+                                     .kind = HF_ASK_SUBMIT,
+                                     .agent = "a",
+                                     .instance_id = instance("a"),
+                                     .next_task = &next } });
+}
+
+START_TEST(a_task_is_submitted_once)
+{
+    running();
+    ask_submit("new", "s");
+    expect("reply 1 OK new\n");
+    has("tasks/new", "\"state\":\"pending\"");
+    ck_assert_ptr_nonnull(get("pending/s/new"));
+    ask_submit("new", "s");
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "reply 2 OK new existed\n"));
+}
+END_TEST
+
+START_TEST(a_task_without_an_id_gets_one)
+{
+    running();
+    ask_submit("", "s");
+    run_node();
+    ck_assert_int_eq(strncmp(w.log, "reply 1 OK ", 11), 0);
+    ck_assert_uint_eq(strlen(w.log), 11 + HF_ID_LEN + 1);
+}
+END_TEST
+
+START_TEST(a_submission_that_makes_no_sense_is_refused)
+{
+    running();
+    ask_submit("No Such Name", "s");
+    expect("reply 1 EINVAL\n");
+    ask_submit("x", "");
+    expect("reply 2 EINVAL\n");
+    ask_submit("\xff", "s");
+    expect("reply 3 EINVAL\n");
+}
+END_TEST
+
+START_TEST(a_submission_whose_outcome_is_unknown_is_found_out)
+{
+    running();
+    w.fate = LOST[_i];
+    ask_submit("new", "s");
+    ignore();
+    wait(1000);
+    expect("reply 1 OK new\n");
+}
+END_TEST
+
+/* Reports. */
+
+static Holdfast__V1__Report made_report(const char *phase)
+{
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+
+    report.phase = (char *)phase;
+    return report;
+}
+
+static void ask_phase(const char *phase)
+{
+    Holdfast__V1__Report report = made_report(phase);
+
+    ask_report("a", HF_ASK_REPORT, NULL, &report);
+}
+
+START_TEST(a_report_is_written_when_it_says_something_new)
+{
+    running();
+    ask_phase("thinking");
+    expect("reply 1 OK\n");
+    has("agents/a/report", "\"phase\":\"thinking\"");
+    has("agents/a/report", "\"createRevision\":\"104\"");
+    wait(5000);
+    ask_phase("thinking");
+    expect("reply 2 OK\n");
+    ck_assert_int_eq(find(ROOT "agents/a/report")->mod_rev, 105); /* nothing new */
+    wait(60000);
+    ck_assert_int_eq(find(ROOT "agents/a/report")->mod_rev, 106); /* but its counters */
+}
+END_TEST
+
+START_TEST(reports_are_not_written_too_often)
+{
+    running();
+    ask_phase("one");
+    ignore();
+    ask_phase("two");
+    ask_phase("three");
+    expect("reply 2 OK\nreply 3 OK\n");
+    has("agents/a/report", "\"phase\":\"one\"");
+    wait(1000);
+    has("agents/a/report", "\"phase\":\"three\"");
+    put("meta", "{\"rates\":{\"report\":\"20s\"}}");
+    ask_phase("four");
+    wait(19000);
+    has("agents/a/report", "\"phase\":\"three\"");
+    wait(1000);
+    has("agents/a/report", "\"phase\":\"four\"");
+}
+END_TEST
+
+START_TEST(a_report_that_was_not_written_is_written_later)
+{
+    running();
+    w.fate = LOST[_i];
+    ask_phase("one");
+    ignore();
+    wait(70000);
+    has("agents/a/report", "\"phase\":\"one\"");
+}
+END_TEST
+
+START_TEST(a_report_is_answered_with_what_waits)
+{
+    running();
+    put_pending("t", "");
+    ask_phase("one");
+    expect("reply 1 OK waiting 1\n");
+    w.keeper_is_off = true;
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    run_node();
+    w.log[0] = '\0';
+    ask_phase("two");
+    expect("reply 2 OK waiting 1 stop\n");
+}
+END_TEST
+
+START_TEST(progress_is_part_of_the_report)
+{
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+    Holdfast__V1__Report__Progress progress = HOLDFAST__V1__REPORT__PROGRESS__INIT;
+
+    working();
+    progress.percent = 40;
+    progress.note = (char *)"page 4";
+    report.progress = &progress;
+    ask_report("a", HF_ASK_PROGRESS, "t", &report);
+    expect("reply 3 OK t\n");
+    has("agents/a/report", "\"note\":\"page 4\"");
+    ask("a", HF_ASK_PROGRESS, "t");
+    expect("reply 4 OK t\n");
+    ask_report("a", HF_ASK_PROGRESS, "nothing", &report);
+    expect("reply 5 ENOENT\n");
+}
+END_TEST
+
+/* Who asks. */
+
+START_TEST(who_was_replaced_is_told)
+{
+    running();
+    ask_as("a", "another", HF_ASK_CLAIM, NULL, NULL);
+    ask_as("a", NULL, HF_ASK_CLAIM, NULL, NULL);
+    ask_as("nobody", "x", HF_ASK_CLAIM, NULL, NULL);
+    expect("reply 3 ENOENT\nreply 1 EFENCED\nreply 2 EFENCED\n");
+}
+END_TEST
+
+START_TEST(who_dies_while_it_waits_is_answered_and_what_was_under_way_ends)
+{
+    running();
+    put_pending("t", "");
+    w.fate = WITHHOLD;
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    w.log[0] = '\0';
+    news("a", HF_PROCESS_ENDED, 1, NULL);
+    expect("reply 1 EFENCED\n");
+    arrive();
+    expect("");
+    has("agents/a/exit", "\"incarnation\"");
+}
+END_TEST
+
+START_TEST(a_read_for_who_died_is_nobody_s)
+{
+    struct hf_intent intent;
+
+    running();
+    put_pending("t", "");
+    ask("a", HF_ASK_CLAIM, NULL);
+    ck_assert_int_eq(next_intent(&intent), 1);
+    ck_assert_int_eq(intent.kind, HF_INTENT_READ);
+    news("a", HF_PROCESS_ENDED, 1, NULL);
+    on_read(&intent);
+    expect("reply 1 EFENCED\n");
+}
+END_TEST
+
+START_TEST(what_is_incomplete_is_refused)
+{
+    running();
+    ask("a", HF_ASK_REPORT, NULL);
+    ask("a", HF_ASK_SUBMIT, NULL);
+    ask("a", HF_ASK_CHECKPOINT, "t");
+    ask("a", HF_ASK_START, NULL);
+    expect("reply 1 EINVAL\nreply 2 EINVAL\nreply 3 EINVAL\nreply 4 EINVAL\n");
+}
+END_TEST
+
+START_TEST(too_much_at_once_is_refused)
+{
+    running();
+    for (int i = 0; i < 33; i++)
+        ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 33 ELIMIT\n");
+}
+END_TEST
+
+START_TEST(who_leaves_gets_no_more_work)
+{
+    running();
+    put_pending("t", "");
+    ask("a", HF_ASK_LEAVE, NULL);
+    ask("a", HF_ASK_LEAVE, NULL);
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 1 OK\nreply 2 OK\nreply 3 EFENCED\n");
+}
+END_TEST
+
+START_TEST(what_was_asked_while_tasks_are_adopted_waits)
+{
+    working();
+    lease_is(HF_LEASE_LOST, 0, false);
+    expire(LEASE);
+    ask("a", HF_ASK_COMPLETE, "t");
+    expect("reply 3 EAGAIN\n");
+    w.reads_are_off = true;
+    lease_is(HF_LEASE_HELD, 43, false);
+    run_node();
+    ask("a", HF_ASK_COMPLETE, "t");
+    expect("");
+    w.reads_are_off = false;
+    wait(1000);
+    expect("reply 4 OK t\n");
+    has("tasks/t", "\"leaseId\":\"43\"");
+}
+END_TEST
+
+START_TEST(a_task_that_it_worked_on_and_that_was_reset_ends_it)
+{
+    working();
+    lease_is(HF_LEASE_LOST, 0, true);
+    run_node();
+    expire(LEASE);
+    put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
+    w.log[0] = '\0';
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect("kill a#1\n");
+    has("agents/a/exit", "fenced");
+}
+END_TEST
+
+/* Views. */
+
+START_TEST(what_holds_can_be_seen)
+{
+    struct hf_node_view view;
+    struct hf_node_key keys[4];
+
+    working();
+    ck_assert_int_eq(hf_node_get_view(w.node, "x", w.now, &view), HF_ENOENT);
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert_int_eq(view.state, HF_NODE_RUNNING);
+    ck_assert_str_eq(view.task, "t");
+    ck_assert_int_eq(view.incarnation, 104);
+    ck_assert(view.registered && !view.jeopardy && view.ready);
+    ck_assert_int_eq(hf_node_get_keys(w.node, LEASE, keys, 4), 2);
+    ck_assert_int_eq(keys[0].key.kind, HF_KEY_HOST_LIVE);
+    ck_assert_int_eq(keys[1].create_rev, 104);
+    ck_assert_int_eq(hf_node_get_keys(w.node, LEASE, keys, 1), 2);
+    lease_is(HF_LEASE_LOST, 0, true);
+    ck_assert_int_eq(hf_node_get_keys(w.node, 43, keys, 4), HF_EAGAIN);
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert_int_eq(view.state, HF_NODE_REJOINING);
+    w.keeper_is_off = true;
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    run_node();
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert_int_eq(view.state, HF_NODE_ENDING);
+    ck_assert_int_eq(hf_node_get_keys(w.node, 43, keys, 4), 0);
+    news("a", HF_PROCESS_UNKILLABLE, 0, NULL);
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert_int_eq(view.state, HF_NODE_STUCK);
+    news("a", HF_PROCESS_ENDED, 0, NULL);
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert_int_eq(view.state, HF_NODE_ENDED);
+    run_node();
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert_int_eq(view.state, HF_NODE_ABSENT);
+    ck_assert_str_eq(hf_node_state_name(HF_NODE_STARTING), "starting");
+    ck_assert_str_eq(hf_node_state_name((enum hf_node_state)99), "?");
+    ck_assert_ptr_null(hf_node_get_agent(w.node, 1));
+}
+END_TEST
+
+START_TEST(an_incarnation_grows_with_the_generation)
+{
+    struct hf_life life = { .create_rev = 5, .generation = 2 };
+
+    ck_assert_int_eq(hf_node_incarnation(&life), (INT64_C(2) << 48) + 5);
+    begin();
+    put("meta", "{\"generation\":1}");
+    settle_in();
+    expect("make a#1\nlet go a#1 as 281474976710761\n");
+}
+END_TEST
+
+static void add_stories(TCase *t)
+{
+    tcase_add_test(t, a_claim_is_answered_with_a_task_that_is_committed);
+    tcase_add_test(t, a_claim_waits_for_work);
+    tcase_add_test(t, a_claim_does_not_wait_for_ever);
+    tcase_add_test(t, what_is_reserved_is_for_that_agent);
+    tcase_add_test(t, the_most_urgent_comes_first);
+    tcase_add_test(t, equally_good_ones_are_spread);
+    tcase_add_test(t, a_claim_that_others_were_faster_with_goes_on_to_the_next);
+    tcase_add_test(t, a_claim_that_is_refused_is_decided_anew);
+    tcase_add_loop_test(t, a_claim_whose_outcome_is_unknown_is_found_out, 0, COUNT(LOST));
+    tcase_add_test(t, a_claim_that_failed_says_why);
+    tcase_add_test(t, in_jeopardy_nothing_is_claimed_and_nothing_begun);
+    tcase_add_test(t, a_claim_that_waits_is_answered_when_the_lease_was_not_proven);
+    tcase_add_test(t, one_task_at_a_time_unless_its_spec_says_more);
+    tcase_add_test(t, a_task_that_was_taken_away_makes_room);
+    tcase_add_test(t, a_task_is_started_and_completed);
+    tcase_add_test(t, a_large_result_lies_elsewhere);
+    tcase_add_test(t, a_task_fails);
+    tcase_add_test(t, a_task_is_released);
+    tcase_add_test(t, what_is_not_its_own_is_not_its_business);
+    tcase_add_test(t, what_the_table_forbids_is_refused_with_its_words);
+    tcase_add_test(t, a_write_that_is_refused_is_decided_on_a_fresh_read);
+    tcase_add_loop_test(t, a_write_whose_outcome_is_unknown_is_recognised_by_its_id, 0,
+                        COUNT(LOST));
+    tcase_add_test(t, without_etcd_the_agent_is_told_to_try_again);
+    tcase_add_test(t, checkpoints_form_a_chain);
+    tcase_add_test(t, a_checkpoint_whose_outcome_is_unknown_is_stored_once);
+    tcase_add_test(t, a_task_is_submitted_once);
+    tcase_add_test(t, a_task_without_an_id_gets_one);
+    tcase_add_test(t, a_submission_that_makes_no_sense_is_refused);
+    tcase_add_loop_test(t, a_submission_whose_outcome_is_unknown_is_found_out, 0, COUNT(LOST));
+    tcase_add_test(t, a_report_is_written_when_it_says_something_new);
+    tcase_add_test(t, reports_are_not_written_too_often);
+    tcase_add_loop_test(t, a_report_that_was_not_written_is_written_later, 0, COUNT(LOST));
+    tcase_add_test(t, a_report_is_answered_with_what_waits);
+    tcase_add_test(t, progress_is_part_of_the_report);
+    tcase_add_test(t, who_was_replaced_is_told);
+    tcase_add_test(t, who_dies_while_it_waits_is_answered_and_what_was_under_way_ends);
+    tcase_add_test(t, a_read_for_who_died_is_nobody_s);
+    tcase_add_test(t, what_is_incomplete_is_refused);
+    tcase_add_test(t, too_much_at_once_is_refused);
+    tcase_add_test(t, who_leaves_gets_no_more_work);
+    tcase_add_test(t, what_was_asked_while_tasks_are_adopted_waits);
+    tcase_add_test(t, a_task_that_it_worked_on_and_that_was_reset_ends_it);
+    tcase_add_test(t, what_holds_can_be_seen);
+    tcase_add_test(t, an_incarnation_grows_with_the_generation);
+}
+
+int main(void)
+{
+    return run_stories("core/node_ask", add_stories);
+}
