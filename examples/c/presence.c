@@ -1,10 +1,10 @@
-/* presence.c - be present in etcd, and see who else is:
- *     cc presence.c -o presence $(pkg-config --cflags --libs holdfast-etcd)
- *     ./presence http://127.0.0.1:2379 /presence/alice */
+/* Be present in etcd, and see who else is: ./presence http://127.0.0.1:2379 /presence/alice
+ *     cc presence.c -o presence $(pkg-config --cflags --libs holdfast-etcd) */
 #include <err.h>
 #include <stdio.h>
 
 #include "base/id.h"
+#include "etcd/client.h"
 #include "etcd/lease.h"
 #include "etcd/mirror.h"
 

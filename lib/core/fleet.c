@@ -54,6 +54,7 @@ static void clear_agent(void *object)
 
     hf_cell_clear(&agent->report);
     hf_cell_clear(&agent->live);
+    hf_cell_clear(&agent->past);
     hf_cell_clear(&agent->spec);
     hf_cell_clear(&agent->exit);
     hf_cell_clear(&agent->wanted);
@@ -90,13 +91,18 @@ static void clear_role(void *object)
 
 static const struct {
     size_t size;
+    size_t user; /* where its pointer is */
     bool (*is_empty)(const void *object);
     void (*clear)(void *object);
 } OBJECTS[HF_FLEET_KINDS] = {
-    [HF_FLEET_AGENT] = { sizeof(struct hf_agent), agent_is_empty, clear_agent },
-    [HF_FLEET_HOST] = { sizeof(struct hf_host), host_is_empty, clear_host },
-    [HF_FLEET_TASK] = { sizeof(struct hf_task), task_is_empty, clear_task },
-    [HF_FLEET_ROLE] = { sizeof(struct hf_role), role_is_empty, clear_role },
+    [HF_FLEET_AGENT] = { sizeof(struct hf_agent), offsetof(struct hf_agent, user),
+                         agent_is_empty, clear_agent },
+    [HF_FLEET_HOST] = { sizeof(struct hf_host), offsetof(struct hf_host, user), host_is_empty,
+                        clear_host },
+    [HF_FLEET_TASK] = { sizeof(struct hf_task), offsetof(struct hf_task, user), task_is_empty,
+                        clear_task },
+    [HF_FLEET_ROLE] = { sizeof(struct hf_role), offsetof(struct hf_role, user), role_is_empty,
+                        clear_role },
 };
 
 static void tell_gone(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
@@ -105,19 +111,30 @@ static void tell_gone(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *obj
         fleet->cfg.on_gone(kind, object, fleet->cfg.arg);
 }
 
-/* The object and its name are one allocation, the name first: what a look-up compares lies
- * beside what it is after. */
-static void *make_object(size_t size, const char *name)
+static size_t align_up(size_t size)
 {
     const size_t align = _Alignof(max_align_t);
+
+    return (size + align - 1) / align * align;
+}
+
+/* The name, the object and what the user keeps with it are one allocation, the name first: what
+ * a look-up compares lies beside what it is after. */
+static void *make_object(enum hf_fleet_kind kind, size_t user_size, const char *name)
+{
     size_t name_size = strlen(name) + 1;
-    size_t room = (name_size + align - 1) / align * align;
-    char *memory = hf_calloc(1, room + size);
+    size_t room = align_up(name_size), size = align_up(OBJECTS[kind].size);
+    char *memory = hf_calloc(1, room + size + user_size);
+    void *user = NULL;
 
     if (memory == NULL)
         return NULL;
     memcpy(memory, name, name_size);
     *(const char **)(void *)(memory + room) = memory;
+    if (user_size > 0) {
+        user = memory + room + size;
+        memcpy(memory + room + OBJECTS[kind].user, &user, sizeof user);
+    }
     return memory + room;
 }
 
@@ -137,7 +154,7 @@ void *hf_fleet_need(struct hf_fleet *fleet, enum hf_fleet_kind kind, const char 
 
     if (object != NULL)
         return object;
-    object = make_object(OBJECTS[kind].size, name);
+    object = make_object(kind, fleet->cfg.user_size[kind], name);
     if (object != NULL && hf_index_add(&fleet->objects[kind], object) != HF_OK) {
         free_object(object);
         return NULL;
@@ -156,6 +173,7 @@ void hf_fleet_drop_if_empty(struct hf_fleet *fleet, enum hf_fleet_kind kind, voi
     if (object == NULL || !OBJECTS[kind].is_empty(object))
         return;
     tell_gone(fleet, kind, object);
+    OBJECTS[kind].clear(object); /* what is left of an agent is its past */
     drop(fleet, kind, object);
 }
 

@@ -38,13 +38,14 @@ struct hf_agent {
     struct hf_cell report, live, spec, exit, wanted, health;
     hf_ms live_gone_at;    /* when the deletion of live was seen; valid without live ... */
     int64_t live_gone_rev; /* ... if this is not 0: when the life that ended was created */
+    struct hf_cell past;   /* the live key of the last life whose end was seen, if any */
     struct hf_role *role;  /* by its spec; NULL without one */
     struct hf_host *host;  /* where it lives; NULL while it does not */
     struct hf_task *tasks; /* that it owns; next_owned */
     struct hf_command *commands; /* starts that are outstanding, one at most if all is well */
     size_t task_count;
     struct hf_agent *next_in_role, **at_in_role;
-    void *user; /* the engine's */
+    void *user; /* the engine's; the fleet allocates it (user_size), and looks no further */
 };
 
 struct hf_host {
@@ -88,6 +89,8 @@ struct hf_command {
 
 enum hf_fleet_kind { HF_FLEET_AGENT, HF_FLEET_HOST, HF_FLEET_TASK, HF_FLEET_ROLE };
 
+enum { HF_FLEET_KINDS = HF_FLEET_ROLE + 1 };
+
 /* Something that concerns this object has changed, or (hf_fleet_each) here it is. It must not
  * change the fleet. What is touched is touched amid the change: remember it, and look at it
  * when hf_fleet_apply has returned. */
@@ -101,13 +104,15 @@ struct hf_fleet_config {
     hf_fleet_gone_fn on_gone; /* may be NULL */
     void *arg;
     uint64_t seed; /* random, because others choose the names */
+    /* Bytes that come with every object of a kind: zeroed, `user` points to them. */
+    size_t user_size[HF_FLEET_KINDS];
 };
 
 struct hf_fleet *hf_fleet_new(const struct hf_fleet_config *cfg); /* NULL: no memory */
 void hf_fleet_free(struct hf_fleet *fleet);
 
 /* One change of one key. */
-struct hf_change {
+struct hf_fleet_change {
     struct hf_key key;
     struct hf_seen seen;      /* of a put; its text is copied where a rewrite will need it */
     ProtobufCMessage *record; /* of a put: made by hf_json_decode; NULL: the key was deleted */
@@ -130,7 +135,7 @@ struct hf_change {
  *     command                  its agent and its host
  *
  * On failure (HF_ENOMEM) nobody is told anything. */
-int hf_fleet_apply(struct hf_fleet *fleet, const struct hf_change *change) HF_MUST_CHECK;
+int hf_fleet_apply(struct hf_fleet *fleet, const struct hf_fleet_change *change) HF_MUST_CHECK;
 
 /* Forgets everything, as after a history reset. All objects are reported gone, in a fleet that
  * is still whole, before the first is freed. */
@@ -165,6 +170,10 @@ static inline const Holdfast__V1__Spec *hf_agent_spec(const struct hf_agent *age
 static inline const Holdfast__V1__Live *hf_agent_live(const struct hf_agent *agent)
 {
     return (const Holdfast__V1__Live *)agent->live.record;
+}
+static inline const Holdfast__V1__Live *hf_agent_past(const struct hf_agent *agent)
+{
+    return (const Holdfast__V1__Live *)agent->past.record;
 }
 static inline const Holdfast__V1__Exit *hf_agent_exit(const struct hf_agent *agent)
 {

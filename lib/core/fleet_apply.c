@@ -7,7 +7,8 @@
 #include "core/fleet_private.h"
 
 /* Makes the cell that shall replace another; the record stays the change's until it does. */
-static int make_cell(const struct hf_change *change, bool keep_text, struct hf_cell *ret_cell)
+static int make_cell(const struct hf_fleet_change *change, bool keep_text,
+                     struct hf_cell *ret_cell)
 {
     struct hf_cell cell = { .seen = change->seen, .record = change->record };
 
@@ -212,6 +213,11 @@ static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
         agent->live_gone_at = at;
         agent->live_gone_rev = old_life;
     }
+    /* A list may show the next life without the end of the one before. */
+    if (was == 1 && next->seen.create_rev != old_life) {
+        replace_cell(fleet, &agent->past, &agent->live);
+        agent->live = (struct hf_cell){ 0 };
+    }
     replace_cell(fleet, &agent->live, next);
     fleet->live_agents += is - was;
     if (agent->role != NULL && was != is) {
@@ -219,7 +225,6 @@ static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
         touch(fleet, HF_FLEET_ROLE, agent->role);
     }
     set_agent_host(fleet, agent, host);
-    /* A list may show the next life without the end of the one before. */
     if (agent->live.seen.create_rev != old_life)
         touch_tasks(fleet, agent);
     return HF_OK;
@@ -237,7 +242,7 @@ static struct hf_cell *agent_cell(struct hf_agent *agent, enum hf_key_kind kind)
     }
 }
 
-static int apply_agent(struct hf_fleet *fleet, const struct hf_change *change,
+static int apply_agent(struct hf_fleet *fleet, const struct hf_fleet_change *change,
                        struct hf_cell *next)
 {
     struct hf_agent *agent = object_of(fleet, HF_FLEET_AGENT, change->key.name, next);
@@ -281,7 +286,7 @@ static void apply_host_live(struct hf_fleet *fleet, struct hf_host *host, struct
         touch(fleet, HF_FLEET_AGENT, start->agent);
 }
 
-static int apply_host(struct hf_fleet *fleet, const struct hf_change *change,
+static int apply_host(struct hf_fleet *fleet, const struct hf_fleet_change *change,
                       struct hf_cell *next)
 {
     struct hf_host *host = object_of(fleet, HF_FLEET_HOST, change->key.name, next);
@@ -338,7 +343,7 @@ static int apply_task_record(struct hf_fleet *fleet, struct hf_task *task, struc
     return HF_OK;
 }
 
-static int apply_task(struct hf_fleet *fleet, const struct hf_change *change,
+static int apply_task(struct hf_fleet *fleet, const struct hf_fleet_change *change,
                       struct hf_cell *next)
 {
     struct hf_task *task = object_of(fleet, HF_FLEET_TASK, change->key.name, next);
@@ -405,7 +410,7 @@ static void free_command(struct hf_fleet *fleet, struct hf_command *command)
     free(command);
 }
 
-static int apply_command(struct hf_fleet *fleet, const struct hf_change *change,
+static int apply_command(struct hf_fleet *fleet, const struct hf_fleet_change *change,
                          struct hf_cell *next)
 {
     struct hf_command *command = find_command(fleet, &change->key);
@@ -439,7 +444,8 @@ static bool is_rewritten(enum hf_key_kind kind)
            kind == HF_KEY_META || kind == HF_KEY_CLOCK;
 }
 
-static int apply(struct hf_fleet *fleet, const struct hf_change *change, struct hf_cell *next)
+static int apply(struct hf_fleet *fleet, const struct hf_fleet_change *change,
+                 struct hf_cell *next)
 {
     switch (change->key.kind) {
     case HF_KEY_META: replace_cell(fleet, &fleet->meta, next); return HF_OK;
@@ -468,7 +474,7 @@ static int apply(struct hf_fleet *fleet, const struct hf_change *change, struct 
     return HF_OK;
 }
 
-int hf_fleet_apply(struct hf_fleet *fleet, const struct hf_change *change)
+int hf_fleet_apply(struct hf_fleet *fleet, const struct hf_fleet_change *change)
 {
     struct hf_cell next = { 0 };
     int err;

@@ -5,7 +5,7 @@
 #include "core/fleet.h"
 #include "core/index.h"
 
-enum { HF_FLEET_KINDS = HF_FLEET_ROLE + 1, HF_FLEET_RETIRED = 16 };
+enum { HF_FLEET_RETIRED = 16 };
 
 struct hf_fleet {
     struct hf_fleet_config cfg;

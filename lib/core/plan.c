@@ -54,18 +54,33 @@ static const char *key_text(struct hf_plan *plan, const struct hf_key *key)
     return keep(plan, copy);
 }
 
+static bool has_guard(const struct hf_plan *plan, const struct hf_plan_guard *guard)
+{
+    for (size_t i = 0; i < plan->guard_count; i++) {
+        const struct hf_plan_guard *have = &plan->guards[i];
+
+        if (have->what == guard->what && have->value == guard->value &&
+            strcmp(have->key, guard->key) == 0)
+            return true;
+    }
+    return false;
+}
+
 void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value)
 {
-    const char *text;
+    struct hf_plan_guard guard = { .what = what, .value = value };
 
     if (plan->err == HF_OK && plan->guard_count == HF_PLAN_GUARDS)
         fail(plan, HF_ELIMIT, "a plan has too many guards");
     if (plan->err != HF_OK)
         return;
-    text = key_text(plan, &key);
-    if (text != NULL)
-        plan->guards[plan->guard_count++] =
-            (struct hf_plan_guard){ .what = what, .value = value, .key = text };
+    guard.key = key_text(plan, &key);
+    if (guard.key == NULL)
+        return;
+    if (has_guard(plan, &guard))
+        free(plan->texts[--plan->text_count]); /* of the key */
+    else
+        plan->guards[plan->guard_count++] = guard;
 }
 
 static struct hf_plan_write *add_write(struct hf_plan *plan, const struct hf_key *key)

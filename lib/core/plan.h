@@ -61,6 +61,7 @@ void hf_plan_init(struct hf_plan *plan, const char *ns, enum hf_writer writer,
                   const char *op_id);
 void hf_plan_done(struct hf_plan *plan);
 
+/* Once is enough: rows that share a plan may all ask for the same. */
 void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value);
 
 /* Puts the record as JSON with this plan's op_id in it, laid over the text that it replaces

@@ -16,6 +16,7 @@
 #define CHECKPOINT(t, s) ((struct hf_key){ HF_KEY_CHECKPOINT, .name = (t), .seq = (s) })
 #define HOST_LIVE(h)     ((struct hf_key){ HF_KEY_HOST_LIVE, .name = (h) })
 #define HOST(h)          ((struct hf_key){ HF_KEY_HOST_RECORD, .name = (h) })
+#define EVENT(s)         ((struct hf_key){ HF_KEY_EVENT, .seq = (s) })
 #define LEADER           ((struct hf_key){ .kind = HF_KEY_LEADER })
 
 static const struct hf_bytes NOTHING = { 0 };
@@ -219,6 +220,22 @@ void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
 
 /* Starts and ends. */
 
+void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *record,
+                 const Holdfast__V1__Host *next, const Holdfast__V1__HostLive *live)
+{
+    guard_absent(plan, HOST_LIVE(host));
+    guard_mod(plan, HOST(host), record);
+    hf_plan_put(plan, HOST_LIVE(host), &live->base, NOTHING, live->lease_id);
+    hf_plan_put(plan, HOST(host), &next->base, record->text, 0);
+}
+
+void hf_row_spec(struct hf_plan *plan, const char *agent, const struct hf_seen *spec,
+                 const Holdfast__V1__Spec *next)
+{
+    guard_mod(plan, SPEC(agent), spec);
+    hf_plan_put(plan, SPEC(agent), &next->base, spec->text, 0);
+}
+
 static void put_live(struct hf_plan *plan, const struct hf_start *start)
 {
     guard_absent(plan, LIVE(start->agent));
@@ -293,6 +310,13 @@ void hf_row_refuse(struct hf_plan *plan, const struct hf_refusal *refusal,
 
 /* The controller. */
 
+static void put_over(struct hf_plan *plan, struct hf_key key, const struct hf_seen *seen,
+                     const ProtobufCMessage *next)
+{
+    guard_mod(plan, key, seen);
+    hf_plan_put(plan, key, next, seen->text, 0);
+}
+
 void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
                   const struct hf_seen_task *task, const struct hf_seen *recovery,
                   const struct hf_reset *reset)
@@ -307,6 +331,8 @@ void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
     next.reason = (char *)reset->reason;
     next.reserved_for = (char *)(reset->reserved_for != NULL ? reset->reserved_for : "");
     hf_plan_put(plan, RECOVERY(next.id), &reset->recovery->base, recovery->text, 0);
+    if (reset->health != NULL)
+        put_over(plan, HEALTH(owner), reset->health, &reset->next_health->base);
     if (reset->pending) {
         put_pending(plan, task, &next);
     } else {
@@ -321,8 +347,7 @@ void hf_row_order(struct hf_plan *plan, const struct hf_term *term,
 {
     const char *host = order->command->host;
 
-    if (term != NULL)
-        guard_term(plan, term);
+    guard_term(plan, term);
     guard_mod(plan, HEALTH(order->agent), &order->health_seen);
     guard_absent(plan, COMMAND(host, order->agent));
     guard_absent(plan, LIVE(order->agent));
@@ -348,17 +373,49 @@ void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
     put_pending(plan, task, &next);
 }
 
-void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term, const char *host,
-                     const char *agent, const struct hf_seen *command,
-                     const struct hf_seen_health *health, const Holdfast__V1__Health *next,
-                     const struct hf_seen_task *task)
+void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term,
+                     const struct hf_withdrawal *w)
 {
     guard_term(plan, term);
-    guard_mod(plan, COMMAND(host, agent), command);
-    guard_mod(plan, HEALTH(agent), &health->seen);
-    hf_plan_delete(plan, COMMAND(host, agent));
-    hf_plan_put(plan, HEALTH(agent), &next->base, health->seen.text, 0);
-    unreserve(plan, task);
+    guard_mod(plan, COMMAND(w->host, w->agent), &w->command);
+    hf_plan_delete(plan, COMMAND(w->host, w->agent));
+    put_over(plan, HEALTH(w->agent), &w->health, &w->next_health->base);
+    unreserve(plan, w->task);
+    if (w->recovery_of != NULL)
+        put_over(plan, RECOVERY(w->recovery_of), &w->recovery, &w->next_recovery->base);
+}
+
+void hf_row_take_back(struct hf_plan *plan, const struct hf_term *term,
+                      const struct hf_seen_task *task, const char *reason)
+{
+    Holdfast__V1__Task next = *task->task;
+
+    guard_term(plan, term);
+    next.reason = (char *)reason;
+    next.reserved_for = (char *)"";
+    put_pending(plan, task, &next);
+}
+
+void hf_row_review(struct hf_plan *plan, const struct hf_term *term,
+                   const struct hf_seen_task *task, const struct hf_seen *recovery,
+                   const Holdfast__V1__Recovery *next_recovery, const char *reason)
+{
+    Holdfast__V1__Task next = *task->task;
+
+    guard_term(plan, term);
+    if (next.owner != NULL)
+        hf_plan_guard(plan, LIVE(next.owner->agent), HF_GUARD_GONE, hf_rows_owner_rev(task));
+    next.state = HOLDFAST__V1__TASK__STATE__needs_review;
+    next.reason = (char *)reason;
+    next.reserved_for = (char *)"";
+    next.owner = NULL;
+    next.next = NULL;
+    put_task(plan, task, &next);
+    hf_plan_delete(plan, PENDING(next.role, next.id));
+    if (next_recovery != NULL)
+        put_over(plan, RECOVERY(next.id), recovery, &next_recovery->base);
+    else
+        guard_mod(plan, RECOVERY(next.id), recovery);
 }
 
 void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
@@ -386,6 +443,13 @@ void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct h
     hf_plan_delete(plan, HEALTH(agent));
 }
 
+void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *agent,
+                  const struct hf_seen *spec)
+{
+    guard_term(plan, term);
+    hf_row_remove_agent(plan, agent, spec);
+}
+
 void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record)
 {
     guard_absent(plan, HOST_LIVE(host));
@@ -402,4 +466,15 @@ void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_ke
         hf_plan_put(plan, key, next, target->text, 0);
     else
         hf_plan_delete(plan, key);
+}
+
+void hf_row_lead(struct hf_plan *plan, const struct hf_term *term)
+{
+    guard_term(plan, term);
+}
+
+void hf_row_event(struct hf_plan *plan, int64_t seq, const Holdfast__V1__Event *event)
+{
+    guard_absent(plan, EVENT(seq));
+    hf_plan_put(plan, EVENT(seq), &event->base, NOTHING, 0);
 }

@@ -64,6 +64,14 @@ int64_t hf_rows_owner_rev(const struct hf_seen_task *task);
 /* submit: task absent. The task, pending, and its index entry. */
 void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task);
 
+/* a host joins: its live absent, M(record). live; the record. */
+void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *record,
+                 const Holdfast__V1__Host *next, const Holdfast__V1__HostLive *live);
+
+/* a spec: M(spec). The spec, as the agent's own agentd has it. */
+void hf_row_spec(struct hf_plan *plan, const char *agent, const struct hf_seen *spec,
+                 const Holdfast__V1__Spec *next);
+
 /* What every start rests on: live absent, M(spec), M(wanted). The caller has seen that the
  * agent is wanted running. */
 struct hf_start {
@@ -128,6 +136,10 @@ struct hf_reset {
     const char *reserved_for;
     const char *reason;
     const Holdfast__V1__Recovery *recovery; /* as it shall be */
+    /* M(health) of the owner, which counts its recoveries, or ends a life that did not adopt
+     * the task; NULL where an order in the same plan does that. */
+    const struct hf_seen *health;
+    const Holdfast__V1__Health *next_health;
 };
 
 void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
@@ -170,12 +182,33 @@ struct hf_refusal {
 void hf_row_refuse(struct hf_plan *plan, const struct hf_refusal *refusal,
                    const struct hf_seen_task *task);
 
-/* withdraw a command: L, M(command), M(health), M(task) if one is reserved. The command
- * deleted; health; the task for anyone. `task` may be NULL. */
-void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term, const char *host,
-                     const char *agent, const struct hf_seen *command,
-                     const struct hf_seen_health *health, const Holdfast__V1__Health *next,
-                     const struct hf_seen_task *task);
+/* withdraw a command: L, M(command), M(health), M(task) if one is reserved, M(recovery) if it
+ * was ordered for one. The command deleted; health; the task for anyone; the recovery. */
+struct hf_withdrawal {
+    const char *host;
+    const char *agent;
+    struct hf_seen command;
+    struct hf_seen health;
+    const Holdfast__V1__Health *next_health;
+    const struct hf_seen_task *task; /* reserved by it; may be NULL */
+    const char *recovery_of;         /* the task; NULL for none */
+    struct hf_seen recovery;
+    const Holdfast__V1__Recovery *next_recovery;
+};
+
+void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term,
+                     const struct hf_withdrawal *withdrawal);
+
+/* take back: L, M(task). pending, for anyone; index entry. Of a task that its owner does not
+ * start, or that is reserved for an agent which does not come for it. */
+void hf_row_take_back(struct hf_plan *plan, const struct hf_term *term,
+                      const struct hf_seen_task *task, const char *reason);
+
+/* review: L, M(task), M(recovery), the owner's life gone if it has one. needs_review; index
+ * entry deleted; the recovery if there shall be one (`next_recovery` may be NULL). */
+void hf_row_review(struct hf_plan *plan, const struct hf_term *term,
+                   const struct hf_seen_task *task, const struct hf_seen *recovery,
+                   const Holdfast__V1__Recovery *next_recovery, const char *reason);
 
 /* end an incarnation: L, M(health); or by an operator: M(wanted). `end_upto` in either. */
 void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
@@ -194,11 +227,22 @@ void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
 /* remove an agent: live absent, M(spec). All its keys. */
 void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec);
 
+/* sweep: L, live absent, M(spec). All keys of a transient agent that is over. */
+void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *agent,
+                  const struct hf_seen *spec);
+
 /* remove a host: live absent, M(record). Its record. */
 void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record);
 
 /* any other controller write: L, M(target). The target; NULL deletes it. */
 void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_key key,
                   const struct hf_seen *target, const ProtobufCMessage *next);
+
+/* L alone, for a plan that writes nothing but the audit trail. */
+void hf_row_lead(struct hf_plan *plan, const struct hf_term *term);
+
+/* what an action leaves in the audit trail, beside any other row: its number is free. The
+ * entry. */
+void hf_row_event(struct hf_plan *plan, int64_t seq, const Holdfast__V1__Event *event);
 
 #endif

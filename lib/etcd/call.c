@@ -36,7 +36,8 @@ struct hf_call {
     uint64_t token_generation; /* of its token */
     bool detached;             /* the owner does not want to hear of it any more */
 
-    grpc_call *call; /* NULL between attempts */
+    grpc_channel *own; /* NULL: its lane's */
+    grpc_call *call;   /* NULL between attempts */
     grpc_metadata_array initial, trailing;
     grpc_byte_buffer *body;
     grpc_status_code code;
@@ -63,6 +64,8 @@ static void release(struct hf_call *call)
     if (call->next != NULL)
         call->next->prev = call->prev;
     grpc_slice_unref(call->request);
+    if (call->own != NULL)
+        grpc_channel_destroy(call->own);
     free(call);
     hf_etcd_on_released(etcd);
 }
@@ -161,7 +164,8 @@ static bool may_go(struct hf_call *call, const char **ret_token)
 static void launch(struct hf_call *call, const char *token)
 {
     struct hf_etcd *etcd = call->etcd;
-    grpc_channel *channel = hf_lane_get(etcd, call->spec.lane, &call->generation);
+    grpc_channel *channel =
+        call->own != NULL ? call->own : hf_lane_get(etcd, call->spec.lane, &call->generation);
 
     call->call =
         grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, etcd->queue.cq,
@@ -221,7 +225,7 @@ static bool may_retry(struct hf_call *call, const struct hf_status *status)
 {
     struct hf_etcd *etcd = call->etcd;
 
-    if (status->log_in && call->spec.without_token)
+    if (call->own != NULL || (status->log_in && call->spec.without_token))
         return false;
     if (status->log_in)
         return etcd->auth.user != NULL && call->logins++ < MOST_LOGINS;
@@ -257,6 +261,8 @@ static void take_note(struct hf_call *call, const struct hf_status *status)
 {
     struct hf_etcd *etcd = call->etcd;
 
+    if (call->own != NULL)
+        return; /* nobody else goes there because of it, and nobody leaves */
     if (status->rotate || status->overload)
         etcd->budget = etcd->budget > HF_BUDGET_COST ? etcd->budget - HF_BUDGET_COST : 0;
     else if (etcd->budget < HF_BUDGET_MAX)
@@ -344,6 +350,9 @@ int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
     call->etcd = etcd;
     call->spec = *spec;
     call->spec.request = NULL;
+    call->spec.only = NULL;
+    if (spec->only != NULL)
+        call->own = hf_lane_connect(etcd, spec->only);
     call->request = hf_slice_pack(spec->request);
     call->deadline = hf_etcd_now(etcd) + hf_span_or(spec->timeout, etcd->timeout);
     call->next = etcd->calls;

@@ -29,6 +29,7 @@ struct hf_call_spec {
     const char *method;
     const ProtobufCMessage *request;
     enum hf_lane_id lane;
+    const struct hf_endpoint *only; /* instead: asked there, once, on a connection of its own */
     bool repeatable;       /* harmless to send again: a read, or a write that guards itself */
     bool without_token;    /* the log-in itself */
     hf_ms timeout;         /* 0: the client's */

@@ -4,7 +4,7 @@
  * there. No call blocks, except hf_etcd_new (it reads the credential files) and the last step
  * of hf_etcd_close (a few milliseconds). A callback never runs inside the function that it was
  * given to. The other headers say what can be asked: kv.h, txn.h, lease.h, mirror.h,
- * campaign.h.
+ * campaign.h, survey.h.
  *
  * One endpoint is used at a time. When it fails, or does not answer within the client's own
  * deadlines, the next one is used; nothing waits for TCP to notice. */
@@ -20,11 +20,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-
-typedef int64_t hf_rev; /* a revision of the store; 0 = none */
-
-/* Opaque: one connection pool, one set of credentials. */
-struct hf_etcd;
+#include "etcd/result.h"
 
 /* Zero means the default for every member but endpoints. Strings are copied. */
 struct hf_etcd_config {
@@ -93,29 +89,5 @@ void hf_etcd_get_endpoint(const struct hf_etcd *etcd, char *out, size_t size);
 
 /* The clock that all times of this client are read from. */
 const struct hf_clock *hf_etcd_get_clock(const struct hf_etcd *etcd);
-
-/* What etcd says of itself with every answer. */
-struct hf_etcd_header {
-    uint64_t cluster_id;
-    uint64_t member_id;
-    hf_rev revision;
-    uint64_t raft_term;
-};
-
-/* How a call ended; the first member of every result. Valid during the callback only. */
-struct hf_etcd_result {
-    int err;                      /* HF_OK, or what went wrong */
-    bool maybe_applied;           /* with err: the write may have happened all the same */
-    unsigned resent;              /* attempts before this one whose outcome is unknown */
-    const char *message;          /* the server's words, or ours; never NULL */
-    hf_ms sent_at;                /* first attempt that may have arrived */
-    struct hf_etcd_header header; /* zero on failure */
-};
-
-/* A call under way. Valid until its callback has begun. */
-struct hf_call;
-
-/* The callback will not come; what was sent may still take effect. */
-void hf_call_cancel(struct hf_call *call);
 
 #endif

@@ -25,6 +25,7 @@ void hf_copy_clear(struct hf_copy *copy)
 {
     hf_copy_done(copy);
     copy->listing = false;
+    copy->complete_rev = 0;
 }
 
 static void tell(struct hf_copy *copy, const struct hf_change *change)
@@ -52,21 +53,33 @@ static struct hf_entry *replace(struct hf_copy *copy, const struct hf_entry *ent
     return fresh;
 }
 
-bool hf_copy_list(struct hf_copy *copy, const struct hf_kv *kv)
+/* What is newer than the key of the list must be newer than the list, and what was not known
+ * newer than the list before. */
+static bool contradicts(const struct hf_copy *copy, const struct hf_entry *entry,
+                        const struct hf_kv *kv, hf_rev rev)
+{
+    if (entry != NULL && entry->mod_rev >= kv->mod_rev)
+        return entry->mod_rev > kv->mod_rev && entry->mod_rev <= rev;
+    return kv->mod_rev <= copy->complete_rev;
+}
+
+int hf_copy_list(struct hf_copy *copy, const struct hf_kv *kv, hf_rev rev)
 {
     struct hf_entry *entry = hf_table_get(&copy->table, kv->key);
 
     assert(copy->listing);
+    if (contradicts(copy, entry, kv, rev))
+        return HF_EHISTORY;
     if (entry != NULL && entry->mod_rev >= kv->mod_rev) {
         entry->seen = copy->list_number;
-        return true;
+        return HF_OK;
     }
     entry = replace(copy, entry, kv);
     if (entry == NULL)
-        return false;
+        return HF_ENOMEM;
     entry->seen = copy->list_number;
     tell(copy, &(struct hf_change){ .from_list = true, .kv = *kv });
-    return true;
+    return HF_OK;
 }
 
 /* Does not count as seen by the list: a key that was put and deleted before the list's revision
@@ -162,6 +175,7 @@ void hf_copy_end_list(struct hf_copy *copy, hf_rev rev)
             cursor++;
     }
     copy->listing = false;
+    copy->complete_rev = rev;
 }
 
 void hf_copy_drop_list(struct hf_copy *copy)

@@ -26,8 +26,9 @@ struct hf_copy {
     bool keep_values;
     bool listing;
     uint32_t list_number : 31;
-    size_t dead;    /* entries of the table that only remember a deletion */
-    uint64_t stale; /* events that were dropped because they were old or double */
+    hf_rev complete_rev; /* of the last list that was completed: nothing older is news */
+    size_t dead;         /* entries of the table that only remember a deletion */
+    uint64_t stale;      /* events that were dropped because they were old or double */
 };
 
 void hf_copy_init(struct hf_copy *copy, uint64_t seed, bool keep_values, hf_copy_fn fn,
@@ -50,9 +51,12 @@ void hf_copy_end_list(struct hf_copy *copy, hf_rev rev);
 /* The list will not be completed. What it brought stays; it is as true as any event. */
 void hf_copy_drop_list(struct hf_copy *copy);
 
-/* A key of the list; an event of the watch. False when there is no memory: the copy lacks it,
- * and only another list can help. */
-bool hf_copy_list(struct hf_copy *copy, const struct hf_kv *kv) HF_MUST_CHECK;
+/* A key of the list, whose revision is `rev`. HF_EHISTORY, and nothing changed, when it
+ * contradicts what was known: that was of another history. HF_ENOMEM: the copy lacks it, and
+ * only another list can help. */
+int hf_copy_list(struct hf_copy *copy, const struct hf_kv *kv, hf_rev rev) HF_MUST_CHECK;
+
+/* An event of the watch. False when there is no memory, as above. */
 bool hf_copy_put(struct hf_copy *copy, const struct hf_kv *kv) HF_MUST_CHECK;
 bool hf_copy_delete(struct hf_copy *copy, struct hf_bytes key, hf_rev rev) HF_MUST_CHECK;
 

@@ -16,26 +16,49 @@ static void conclude(struct hf_history *history, int err, const char *message)
     history->fn(err, message, history->arg);
 }
 
-static void ask(struct hf_history *history)
+static void send_question(struct hf_history *history, const struct hf_range_request *request)
 {
-    struct hf_range_request request = { .range.key = history->readable, .keys_only = true };
-    int err;
-
-    history->asked_rev = history->revision;
-    history->asked = (struct hf_witness){ 0 };
-    if (history->key.len > 0) {
-        history->asked = history->witness;
-        request.range.key =
-            (struct hf_bytes){ .data = history->key.data, .len = history->key.len };
-        request.revision = history->asked.compacted ? 0 : history->asked.mod_rev;
-    }
-    err = hf_etcd_range(history->etcd, &request, on_answer, history, &history->call);
-    if (err == HF_OK)
+    if (hf_etcd_range(history->etcd, request, on_answer, history, &history->call) == HF_OK)
         return;
     /* Never from inside hf_history_check: the timer asks again. */
     history->call = NULL;
     (void)!hf_timer_start(&history->etcd->timers, &history->again,
                           hf_etcd_now(history->etcd) + ASK_AGAIN_MS);
+}
+
+static struct hf_bytes witness_key(const struct hf_history *history)
+{
+    return (struct hf_bytes){ .data = history->key.data, .len = history->key.len };
+}
+
+static void ask(struct hf_history *history)
+{
+    struct hf_range_request request = { .range.key = history->readable, .keys_only = true };
+
+    history->asked_rev = history->revision;
+    history->asked = (struct hf_witness){ 0 };
+    history->asked_before = false;
+    if (history->key.len > 0) {
+        history->asked = history->witness;
+        request.range.key = witness_key(history);
+        request.revision = history->asked.compacted ? 0 : history->asked.mod_rev;
+    }
+    send_question(history, &request);
+}
+
+/* That a key is not there is a poor witness, since another history may lack it as well: it must
+ * have been there one revision earlier, too. False when there is nothing more to ask. */
+static bool ask_before(struct hf_history *history)
+{
+    if (!history->asked.deleted || history->asked.compacted || history->asked_before ||
+        history->key.len == 0 || history->witness.mod_rev != history->asked.mod_rev)
+        return false;
+    history->asked_before = true;
+    send_question(history,
+                  &(struct hf_range_request){ .range.key = witness_key(history),
+                                              .keys_only = true,
+                                              .revision = history->asked.mod_rev - 1 });
+    return true;
 }
 
 static void ask_again(struct hf_timer *timer)
@@ -74,10 +97,14 @@ static bool may_follow(const struct hf_witness *witness, const struct hf_range_r
            kv->version >= witness->version;
 }
 
-static bool agrees(const struct hf_witness *asked, const struct hf_range_result *answer)
+static bool agrees(const struct hf_history *history, const struct hf_range_result *answer)
 {
+    const struct hf_witness *asked = &history->asked;
+
     if (asked->mod_rev == 0) /* there was no witness */
         return true;
+    if (history->asked_before)
+        return answer->count > 0;
     return asked->compacted ? may_follow(asked, answer) : is_witness(asked, answer);
 }
 
@@ -93,12 +120,16 @@ static void on_answer(const struct hf_range_result *answer, void *arg)
             conclude(history, HF_EHISTORY, "another cluster answers");
         else if (header->revision < history->asked_rev)
             doubt(history);
-        else if (!agrees(&history->asked, answer))
+        else if (!agrees(history, answer))
             conclude(history, HF_EHISTORY, "etcd has another past than the one we saw");
-        else
+        else if (!ask_before(history))
             conclude(history, HF_OK, "");
         return;
     case HF_ECOMPACT:
+        if (history->asked_before) { /* what could be asked was right */
+            conclude(history, HF_OK, "");
+            return;
+        }
         if (history->witness.mod_rev == history->asked.mod_rev)
             history->witness.compacted = true;
         ask(history);
@@ -155,9 +186,13 @@ bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_heade
     return true;
 }
 
-void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
+void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bool listed)
 {
+    bool deleted = kv->version == 0;
+
     if (kv->mod_rev < history->witness.mod_rev && history->key.len > 0)
+        return;
+    if (deleted && listed) /* some time ago, nobody knows when: no witness */
         return;
     hf_buf_clear(&history->key);
     hf_buf_append(&history->key, kv->key.data, kv->key.len);
@@ -167,7 +202,8 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
     }
     history->witness = (struct hf_witness){ .create_rev = kv->create_rev,
                                             .mod_rev = kv->mod_rev,
-                                            .version = kv->version };
+                                            .version = kv->version,
+                                            .deleted = deleted };
 }
 
 void hf_history_check(struct hf_history *history)

@@ -19,6 +19,7 @@ struct hf_witness {
     hf_rev create_rev;
     hf_rev mod_rev;
     int64_t version; /* 0: it was not there */
+    bool deleted;    /* by that very change: one revision earlier it was there */
     bool compacted;  /* that revision cannot be asked for any more */
 };
 
@@ -35,6 +36,7 @@ struct hf_history {
     struct hf_call *call;
     hf_rev asked_rev;        /* `revision` when the call was made ... */
     struct hf_witness asked; /* ... and `witness`: both go on meanwhile */
+    bool asked_before;       /* the call is about the revision before a deletion */
     struct hf_timer again;
     unsigned doubts; /* answers in a row that looked like an older history */
 };
@@ -51,8 +53,9 @@ void hf_history_forget(struct hf_history *history);
 /* Reports a header. False when it is of another cluster. */
 bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_header *header);
 
-/* Reports a put or a deletion (key and mod_rev only) that etcd told us of. */
-void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv);
+/* Reports a put or a deletion (key and mod_rev only) that etcd told us of. `listed`: found by a
+ * list, so that the revision of a deletion need not be its own. */
+void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bool listed);
 
 /* Asks; `fn` comes once, later. A no-op while an earlier question is open. */
 void hf_history_check(struct hf_history *history);

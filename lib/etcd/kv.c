@@ -8,6 +8,7 @@
 #include "etcd/decode.h"
 #include "etcd/internal.h"
 #include "etcd/range.h"
+#include "etcd/statuscall.h"
 #include "etcd/wire.h"
 
 enum { PAGE_ATTEMPT_MS = 10000 };
@@ -292,7 +293,8 @@ static void decode_status(struct hf_etcd *etcd, struct hf_outcome *outcome)
     ((hf_status_fn)outcome->fn)(&result, outcome->arg);
 }
 
-int hf_etcd_status(struct hf_etcd *etcd, hf_status_fn fn, void *arg, struct hf_call **ret_call)
+int hf_status_start(struct hf_etcd *etcd, const struct hf_endpoint *only, hf_ms timeout,
+                    hf_status_fn fn, void *arg, struct hf_call **ret_call)
 {
     Etcdserverpb__StatusRequest message = ETCDSERVERPB__STATUS_REQUEST__INIT;
 
@@ -300,9 +302,16 @@ int hf_etcd_status(struct hf_etcd *etcd, hf_status_fn fn, void *arg, struct hf_c
                          &(struct hf_call_spec){ .method = "/etcdserverpb.Maintenance/Status",
                                                  .request = &message.base,
                                                  .lane = HF_LANE_UNARY,
-                                                 .repeatable = true,
+                                                 .only = only,
+                                                 .repeatable = only == NULL,
+                                                 .timeout = timeout,
                                                  .decode = decode_status,
                                                  .fn = (hf_any_fn)fn,
                                                  .arg = arg },
                          ret_call);
+}
+
+int hf_etcd_status(struct hf_etcd *etcd, hf_status_fn fn, void *arg, struct hf_call **ret_call)
+{
+    return hf_status_start(etcd, NULL, 0, fn, arg, ret_call);
 }

@@ -7,7 +7,10 @@
 #ifndef HF_ETCD_KV_H
 #define HF_ETCD_KV_H
 
-#include "etcd/client.h"
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "etcd/result.h"
 
 struct hf_kv {
     struct hf_bytes key;

@@ -40,7 +40,7 @@ static void format_target(const struct hf_endpoint *endpoint, char *out, size_t 
 /* The connect timeout is min_reconnect_backoff. The pings are the second line of defence, slow
  * enough for etcd's policy (a server that sees them oftener than every 5 s hangs up). A local
  * subchannel pool makes every channel a connection of its own. */
-static grpc_channel *make_channel(struct hf_etcd *etcd, const struct hf_endpoint *endpoint)
+grpc_channel *hf_lane_connect(struct hf_etcd *etcd, const struct hf_endpoint *endpoint)
 {
     char target[HF_HOST_MAX + 32];
     grpc_arg args[] = {
@@ -79,7 +79,7 @@ grpc_channel *hf_lane_get(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t *re
     struct hf_lane *lane = lane_of(etcd, id);
 
     if (lane->channel == NULL) {
-        lane->channel = make_channel(etcd, &etcd->endpoints[lane->endpoint]);
+        lane->channel = hf_lane_connect(etcd, &etcd->endpoints[lane->endpoint]);
         lane->generation++;
     }
     *ret_generation = lane->generation;

@@ -11,6 +11,7 @@
 
 #include <grpc/grpc.h>
 
+struct hf_endpoint;
 struct hf_etcd;
 
 enum hf_lane_id {
@@ -40,6 +41,9 @@ void hf_lane_give_up(struct hf_etcd *etcd, enum hf_lane_id id, uint64_t generati
 /* The client is about to exchange its endpoints: places[i] is where number i will be. A lane
  * whose endpoint will be nowhere begins anew with the first. Calls that are under way go on. */
 void hf_lane_move(struct hf_etcd *etcd, const size_t *places);
+
+/* A channel of the caller's own, which the caller destroys. */
+grpc_channel *hf_lane_connect(struct hf_etcd *etcd, const struct hf_endpoint *endpoint);
 
 /* Drops the channel but keeps the endpoint: new credentials, or no longer needed. Calls that
  * are under way on it go on. */

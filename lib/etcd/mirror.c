@@ -80,7 +80,7 @@ static void on_change(const struct hf_change *change, void *arg)
 {
     struct hf_mirror *mirror = arg;
 
-    hf_history_on_change(&mirror->history, &change->kv);
+    hf_history_on_change(&mirror->history, &change->kv, change->from_list);
     if (!change->from_list)
         mirror->stats.events++;
     else if (mirror->synced)
@@ -367,6 +367,25 @@ static bool list_is_current(struct hf_mirror *mirror, const struct hf_etcd_heade
            hf_history_on_header(&mirror->history, header);
 }
 
+/* Takes a page in. */
+static void on_keys(struct hf_mirror *mirror, const struct hf_range_result *page)
+{
+    int err = HF_OK;
+
+    for (size_t i = 0; i < page->count && err == HF_OK && !mirror->closed; i++)
+        err = hf_copy_list(&mirror->copy, &page->kvs[i], mirror->list_rev);
+    if (mirror->closed)
+        return;
+    if (err == HF_EHISTORY)
+        reset(mirror);
+    else if (err != HF_OK)
+        lose_sync(mirror, err, hf_err_text(err));
+    else if (!page->more && ++mirror->list_range < mirror->range_count)
+        list_range(mirror);
+    else if (!page->more)
+        end_list(mirror);
+}
+
 static void on_page(const struct hf_range_result *page, void *arg)
 {
     struct hf_mirror *mirror = arg;
@@ -379,19 +398,7 @@ static void on_page(const struct hf_range_result *page, void *arg)
     } else if (!list_is_current(mirror, &page->result.header)) {
         fail_list(mirror, HF_EHISTORY, "the list is older than what was seen before");
     } else {
-        for (size_t i = 0; i < page->count && !mirror->closed; i++) {
-            if (!hf_copy_list(&mirror->copy, &page->kvs[i])) {
-                lose_sync(mirror, HF_ENOMEM, hf_err_text(HF_ENOMEM));
-                break;
-            }
-        }
-        if (!mirror->closed && mirror->listing && !page->more) {
-            mirror->list_range++;
-            if (mirror->list_range < mirror->range_count)
-                list_range(mirror);
-            else
-                end_list(mirror);
-        }
+        on_keys(mirror, page);
     }
     leave(mirror);
 }

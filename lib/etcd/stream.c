@@ -10,6 +10,9 @@
 
 enum { MOST_QUEUED = 256, INBOX = 64 };
 
+/* A message that comes later than this after the one before it belongs to no burst. */
+#define BURST_GAP_NS ((uint64_t)250 * 1000)
+
 struct outgoing {
     struct outgoing *next;
     grpc_slice bytes;
@@ -40,11 +43,13 @@ struct hf_stream {
 
     grpc_metadata_array initial, trailing;
     grpc_byte_buffer *incoming; /* of the batch `received` */
+    uint64_t taken_at;          /* of the last message; the queue's thread only */
     /* What came while the loop was busy: filled by the queue's thread, emptied by the loop's.
      */
     pthread_mutex_t inbox_lock;
     grpc_byte_buffer *inbox[INBOX];
     size_t inbox_count;
+    bool loop_receives; /* the loop asks for the next message, once it has seen this one */
 
     grpc_status_code code;
     grpc_slice details;
@@ -131,41 +136,60 @@ static void on_batch(struct hf_stream *stream)
         end(stream);
 }
 
-static grpc_op receive_op(struct hf_stream *stream)
+/* On any thread. */
+static void receive_counted(struct hf_stream *stream)
 {
-    return (grpc_op){ .op = GRPC_OP_RECV_MESSAGE,
-                      .data.recv_message.recv_message = &stream->incoming };
+    grpc_op op = { .op = GRPC_OP_RECV_MESSAGE,
+                   .data.recv_message.recv_message = &stream->incoming };
+
+    start_counted(stream, &op, &stream->received);
 }
 
 static void receive(struct hf_stream *stream)
 {
-    grpc_op op = receive_op(stream);
+    stream->under_way++;
+    receive_counted(stream);
+}
 
-    start(stream, &op, &stream->received);
+static bool in_burst(struct hf_stream *stream)
+{
+    uint64_t now = uv_hrtime();
+    bool soon = now - stream->taken_at < BURST_GAP_NS;
+
+    stream->taken_at = now;
+    return soon;
 }
 
 /* On the queue's thread. etcd sends each change as a message of its own, and a busy store sends
  * many at once: they are taken in one after the other here, so that the loop wakes up once
- * for all of them. The end of the stream, or a full inbox, is the loop's business. */
+ * for all of them. The end of the stream, or a full inbox, is the loop's business.
+ *
+ * To ask for a message also means a write, of the room that the last one has left. It must not
+ * come between a single event and what the program does about it: the loop would wait for this
+ * thread, and its next request for the connection. There the loop asks, afterwards. */
 static bool take_in(struct hf_tag *tag, bool ok)
 {
     struct hf_stream *stream = OWNER(tag, received);
-    grpc_op op = receive_op(stream);
+    bool burst;
     size_t before;
 
     if (!ok || stream->incoming == NULL)
         return false;
+    burst = in_burst(stream);
     pthread_mutex_lock(&stream->inbox_lock);
     before = stream->inbox_count;
-    if (before < INBOX)
+    if (before < INBOX) {
         stream->inbox[stream->inbox_count++] = stream->incoming;
+        stream->incoming = NULL;
+        stream->loop_receives = !burst && before == 0;
+    }
     pthread_mutex_unlock(&stream->inbox_lock);
     if (before == INBOX)
         return false;
-    stream->incoming = NULL;
     if (before == 0)
         hf_queue_post(&stream->etcd->queue, &stream->news, true);
-    start_counted(stream, &op, &stream->received);
+    if (burst || before > 0)
+        receive_counted(stream);
     return true;
 }
 
@@ -227,9 +251,11 @@ static void deliver(struct hf_stream *stream, grpc_byte_buffer *buffer)
     hf_etcd_drop_message(etcd, whole);
 }
 
-static void empty_inbox(struct hf_stream *stream)
+/* True: the next message has to be asked for. */
+static bool empty_inbox(struct hf_stream *stream)
 {
     grpc_byte_buffer *taken[INBOX];
+    bool loop_receives;
     size_t count;
 
     pthread_mutex_lock(&stream->inbox_lock);
@@ -237,16 +263,22 @@ static void empty_inbox(struct hf_stream *stream)
     for (size_t i = 0; i < count; i++)
         taken[i] = stream->inbox[i];
     stream->inbox_count = 0;
+    loop_receives = stream->loop_receives;
+    stream->loop_receives = false;
     pthread_mutex_unlock(&stream->inbox_lock);
     for (size_t i = 0; i < count; i++)
         deliver(stream, taken[i]);
+    return loop_receives;
 }
 
 /* Whatever ends the stream was posted later and is run later: it is still there. */
 static void on_news(struct hf_tag *tag, bool ok)
 {
+    struct hf_stream *stream = OWNER(tag, news);
+
     (void)ok;
-    empty_inbox(OWNER(tag, news));
+    if (empty_inbox(stream))
+        receive_counted(stream);
 }
 
 static void on_received(struct hf_tag *tag, bool ok)
@@ -255,7 +287,7 @@ static void on_received(struct hf_tag *tag, bool ok)
     grpc_byte_buffer *buffer = stream->incoming;
 
     stream->incoming = NULL;
-    empty_inbox(stream); /* what came before this one */
+    (void)empty_inbox(stream); /* what came before this one */
     if (buffer != NULL) {
         deliver(stream, buffer);
         if (ok && !stream->over)

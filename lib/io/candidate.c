@@ -4,21 +4,19 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/id.h"
-#include "etcd/campaign.h"
-#include "etcd/mirror.h"
-#include "etcd/timer.h"
 
 struct hf_candidate {
-    struct hf_etcd *etcd;
+    struct hf_backend backend;
     struct hf_candidate_config cfg; /* key and value are owned */
-    struct hf_timers timers;
-    struct hf_timer tick; /* the machine's next deadline */
+    struct hf_alarm tick;           /* the machine's next deadline */
     struct hf_session *session;
-    struct hf_mirror *mirror; /* of the key */
+    struct hf_mirror *mirror; /* of the key, ... */
+    bool there;               /* ... which exists, as far as it told */
     struct hf_election machine;
     struct hf_candidate_view view; /* as last told */
     struct hf_call *call;          /* campaign, look or resignation under way */
+    enum hf_election_what asked;
+    int64_t asked_lease;
 
     bool driving; /* news that come while we drive are seen by the same loop */
     bool closing;
@@ -30,16 +28,13 @@ static void drive(struct hf_candidate *candidate);
 
 static hf_ms now_of(const struct hf_candidate *candidate)
 {
-    return hf_clock_now(&candidate->timers.clock);
+    return hf_backend_now(&candidate->backend);
 }
 
-/* Spreads candidates apart: without randomness they are merely less so. */
-static uint32_t random_word(void)
+/* Spreads candidates apart. */
+static uint32_t random_word(const struct hf_candidate *candidate)
 {
-    uint32_t word = 0;
-
-    (void)!hf_id_random(&word, sizeof word);
-    return word;
+    return hf_backend_get_word(&candidate->backend);
 }
 
 static void complain(struct hf_candidate *candidate, const char *what, int err,
@@ -49,33 +44,36 @@ static void complain(struct hf_candidate *candidate, const char *what, int err,
         candidate->cfg.on_trouble(what, err, message, candidate->cfg.arg);
 }
 
+static void forget_history(struct hf_candidate *candidate)
+{
+    hf_election_on_history_reset(&candidate->machine, now_of(candidate));
+    hf_session_on_history_reset(candidate->session);
+}
+
 /* A term that goes back means that revisions were given out twice. */
 static void note(struct hf_candidate *candidate, int err)
 {
-    hf_ms now = now_of(candidate);
-
     if (err == HF_OK)
         return;
     complain(candidate, "election", err, hf_err_text(err));
-    if (err == HF_EHISTORY) {
-        hf_election_on_history_reset(&candidate->machine, now);
-        hf_session_on_history_reset(candidate->session);
-    }
+    if (err == HF_EHISTORY)
+        forget_history(candidate);
 }
 
 /* The key, by its watch. */
 
 static void observe(struct hf_candidate *candidate, const struct hf_election_key *key)
 {
-    note(candidate,
-         hf_election_on_observed(&candidate->machine, key, now_of(candidate), random_word()));
+    note(candidate, hf_election_on_observed(&candidate->machine, key, now_of(candidate),
+                                            random_word(candidate)));
 }
 
 static void on_event(const struct hf_mirror_event *event, void *arg)
 {
     struct hf_candidate *candidate = arg;
-    struct hf_kv kv;
 
+    candidate->there =
+        event->kind == HF_MIRROR_PUT || (event->kind == HF_MIRROR_SYNCED && candidate->there);
     switch (event->kind) {
     case HF_MIRROR_PUT:
         observe(candidate, &(struct hf_election_key){ .revision = event->revision,
@@ -87,13 +85,10 @@ static void on_event(const struct hf_mirror_event *event, void *arg)
         observe(candidate, &(struct hf_election_key){ .revision = event->revision });
         break;
     case HF_MIRROR_SYNCED:
-        if (!hf_mirror_get(candidate->mirror, candidate->cfg.key, &kv))
+        if (!candidate->there)
             observe(candidate, &(struct hf_election_key){ .revision = event->revision });
         break;
-    case HF_MIRROR_RESET:
-        hf_election_on_history_reset(&candidate->machine, now_of(candidate));
-        hf_session_on_history_reset(candidate->session);
-        break;
+    case HF_MIRROR_RESET: forget_history(candidate); break;
     }
     drive(candidate);
 }
@@ -117,72 +112,117 @@ static void on_lease_trouble(const char *what, int err, const char *message, voi
     complain(arg, what, err, message);
 }
 
-void hf_candidate_add_compares(const struct hf_candidate *candidate, struct hf_txn *txn)
-{
-    hf_txn_if_create(txn, candidate->cfg.key, HF_TXN_EQUAL, candidate->view.term);
-    hf_txn_if_lease(txn, candidate->cfg.key, HF_TXN_EQUAL, candidate->view.lease);
-}
-
-static size_t add_lease_compares(struct hf_txn *txn, int64_t lease, void *arg)
+static int get_key(size_t index, int64_t lease, struct hf_proof_key *ret_key, void *arg)
 {
     const struct hf_candidate *candidate = arg;
 
-    if (candidate->view.term == 0 || candidate->view.lease != lease)
+    if (index > 0 || candidate->view.term == 0 || candidate->view.lease != lease)
         return 0;
-    hf_candidate_add_compares(candidate, txn);
+    *ret_key =
+        (struct hf_proof_key){ .text = candidate->cfg.key, .create_rev = candidate->view.term };
     return 1;
 }
 
 /* Actions. */
 
-static void on_answer(const struct hf_campaign_result *result, void *arg)
+static void answered(struct hf_candidate *candidate, const struct hf_etcd_result *result,
+                     struct hf_election_key key)
 {
-    struct hf_candidate *candidate = arg;
-    const struct hf_kv *holder = &result->holder;
-    struct hf_election_key key = { .revision = result->result.header.revision,
-                                   .present = result->held,
-                                   .lease = holder->lease,
-                                   .create_rev = holder->create_rev };
     enum hf_election_outcome outcome = HF_ELECTION_ANSWERED;
 
     candidate->call = NULL;
-    if (result->result.err == HF_ENOENT)
+    key.revision = result->header.revision;
+    if (result->err == HF_ENOENT)
         outcome = HF_ELECTION_NO_LEASE;
-    else if (result->result.err != HF_OK)
+    else if (result->err != HF_OK)
         outcome = HF_ELECTION_UNKNOWN;
     if (outcome != HF_ELECTION_ANSWERED)
-        complain(candidate, "election", result->result.err, result->result.message);
+        complain(candidate, "election", result->err, result->message);
     else
-        hf_session_on_header(candidate->session, &result->result.header);
+        hf_session_on_header(candidate->session, &result->header);
     note(candidate, hf_election_on_outcome(&candidate->machine, outcome, &key,
-                                           now_of(candidate), random_word()));
+                                           now_of(candidate), random_word(candidate)));
     drive(candidate);
+}
+
+static struct hf_election_key key_of(const struct hf_kv *kvs, size_t count)
+{
+    if (count == 0)
+        return (struct hf_election_key){ 0 };
+    return (struct hf_election_key){ .present = true,
+                                     .lease = kvs[0].lease,
+                                     .create_rev = kvs[0].create_rev };
+}
+
+static void on_looked(const struct hf_range_result *result, void *arg)
+{
+    answered(arg, &result->result, key_of(result->kvs, result->count));
+}
+
+/* Refused: the key was read instead. Done: it is as we made it, or gone if we resigned. */
+static void on_txn(const struct hf_txn_result *result, void *arg)
+{
+    struct hf_candidate *candidate = arg;
+    struct hf_election_key key = { 0 };
+
+    if (result->result.err == HF_OK && !result->succeeded && result->answer_count > 0)
+        key = key_of(result->answers[0].kvs, result->answers[0].count);
+    else if (result->result.err == HF_OK && candidate->asked == HF_ELECTION_CAMPAIGN)
+        key = (struct hf_election_key){ .present = true,
+                                        .lease = candidate->asked_lease,
+                                        .create_rev = result->result.header.revision };
+    answered(candidate, &result->result, key);
+}
+
+static int send_txn(struct hf_candidate *candidate, const struct hf_plan_guard *guards,
+                    size_t guard_count, const struct hf_plan_write *write)
+{
+    return candidate->backend.ops->txn(candidate->backend.self,
+                                       &(struct hf_backend_txn){ .guards = guards,
+                                                                 .guard_count = guard_count,
+                                                                 .writes = write,
+                                                                 .write_count = 1,
+                                                                 .look_at = candidate->cfg.key,
+                                                                 .resend = true },
+                                       on_txn, candidate, &candidate->call);
+}
+
+static int campaign(struct hf_candidate *candidate, int64_t lease)
+{
+    const struct hf_candidate_config *cfg = &candidate->cfg;
+    struct hf_plan_guard guard = { .what = HF_GUARD_ABSENT, .key = cfg->key };
+    struct hf_plan_write put = {
+        .key = cfg->key, .value = cfg->value.data, .value_len = cfg->value.len, .lease = lease
+    };
+
+    return send_txn(candidate, &guard, 1, &put);
+}
+
+static int resign(struct hf_candidate *candidate, int64_t lease, hf_rev term)
+{
+    const char *key = candidate->cfg.key;
+    struct hf_plan_guard guards[] = { { HF_GUARD_CREATE, term, key },
+                                      { HF_GUARD_LEASE, lease, key } };
+
+    return send_txn(candidate, guards, 2, &(struct hf_plan_write){ .key = key });
 }
 
 static int act(struct hf_candidate *candidate, const struct hf_election_step *step)
 {
-    const struct hf_candidate_config *cfg = &candidate->cfg;
+    struct hf_range_request request = { .range.key = hf_bytes_of(candidate->cfg.key) };
 
+    candidate->asked = step->what;
+    candidate->asked_lease = step->lease;
     switch (step->what) {
-    case HF_ELECTION_CAMPAIGN:
-        return hf_campaign_run(candidate->etcd, cfg->key, cfg->value, step->lease, on_answer,
-                               candidate, &candidate->call);
+    case HF_ELECTION_CAMPAIGN: return campaign(candidate, step->lease);
     case HF_ELECTION_VERIFY:
-        return hf_campaign_look(candidate->etcd, cfg->key, step->lease, on_answer, candidate,
-                                &candidate->call);
-    case HF_ELECTION_RESIGN:
-        return hf_campaign_resign(candidate->etcd, cfg->key, step->lease, step->term, on_answer,
-                                  candidate, &candidate->call);
+        return candidate->backend.ops->range(candidate->backend.self, &request, on_looked,
+                                             candidate, &candidate->call);
+    case HF_ELECTION_RESIGN: return resign(candidate, step->lease, step->term);
     case HF_ELECTION_NEW_LEASE:
     case HF_ELECTION_NONE: break;
     }
     return HF_OK;
-}
-
-static void ignore_write(const struct hf_write_result *result, void *arg)
-{
-    (void)result;
-    (void)arg;
 }
 
 static void do_step(struct hf_candidate *candidate, const struct hf_election_step *step)
@@ -191,7 +231,7 @@ static void do_step(struct hf_candidate *candidate, const struct hf_election_ste
     int err;
 
     if (step->what == HF_ELECTION_NEW_LEASE) {
-        (void)!hf_etcd_lease_revoke(candidate->etcd, step->lease, ignore_write, NULL, NULL);
+        hf_backend_let_go(&candidate->backend, step->lease);
         hf_session_on_lost(candidate->session, step->lease);
         return;
     }
@@ -202,7 +242,7 @@ static void do_step(struct hf_candidate *candidate, const struct hf_election_ste
     candidate->call = NULL;
     complain(candidate, "election", err, hf_err_text(err));
     note(candidate, hf_election_on_outcome(&candidate->machine, HF_ELECTION_UNKNOWN, NULL, now,
-                                           random_word()));
+                                           random_word(candidate)));
 }
 
 /* Driving. */
@@ -249,12 +289,12 @@ static void drive(struct hf_candidate *candidate)
     }
     next = hf_election_deadline(&candidate->machine, now_of(candidate));
     if (next != HF_ELECTION_NEVER && !candidate->closing)
-        (void)!hf_timer_start(&candidate->timers, &candidate->tick, next);
+        hf_backend_set_alarm(&candidate->backend, &candidate->tick, next);
 }
 
-static void on_tick(struct hf_timer *timer)
+static void on_tick(struct hf_alarm *alarm)
 {
-    drive((struct hf_candidate *)((char *)timer - offsetof(struct hf_candidate, tick)));
+    drive((struct hf_candidate *)((char *)alarm - offsetof(struct hf_candidate, tick)));
 }
 
 struct hf_candidate_view hf_candidate_get_view(const struct hf_candidate *candidate)
@@ -267,40 +307,38 @@ bool hf_candidate_can_act(const struct hf_candidate *candidate)
     return hf_election_can_act(&candidate->machine, now_of(candidate));
 }
 
+void hf_candidate_on_history_reset(struct hf_candidate *candidate)
+{
+    forget_history(candidate);
+    drive(candidate);
+}
+
+void hf_candidate_on_header(struct hf_candidate *candidate, const struct hf_etcd_header *header)
+{
+    hf_session_on_header(candidate->session, header);
+}
+
 /* Life. */
 
 static int copy_texts(struct hf_candidate *candidate, const struct hf_candidate_config *cfg)
 {
     candidate->cfg = *cfg;
-    candidate->cfg.key.data = hf_memdup(cfg->key.data, cfg->key.len);
+    candidate->cfg.key = hf_strdup(cfg->key);
     candidate->cfg.value.data = hf_memdup(cfg->value.data, cfg->value.len);
-    return candidate->cfg.key.data != NULL && candidate->cfg.value.data != NULL ? HF_OK
-                                                                                : HF_ENOMEM;
+    return candidate->cfg.key != NULL && candidate->cfg.value.data != NULL ? HF_OK : HF_ENOMEM;
 }
 
-static void free_candidate(struct hf_candidate *candidate)
-{
-    free((void *)candidate->cfg.key.data);
-    free((void *)candidate->cfg.value.data);
-    free(candidate);
-}
-
-static void on_timers_closed(uv_handle_t *handle)
-{
-    struct hf_candidate *candidate = handle->data;
-    hf_candidate_closed_fn fn = candidate->closed_fn;
-    void *arg = candidate->closed_arg;
-
-    free_candidate(candidate);
-    if (fn != NULL)
-        fn(arg);
-}
-
-static void on_session_closed(void *arg)
+static void free_candidate(void *arg)
 {
     struct hf_candidate *candidate = arg;
+    hf_candidate_closed_fn fn = candidate->closed_fn;
+    void *closed_arg = candidate->closed_arg;
 
-    hf_timers_close(&candidate->timers, on_timers_closed);
+    free((char *)candidate->cfg.key);
+    free((void *)candidate->cfg.value.data);
+    free(candidate);
+    if (fn != NULL)
+        fn(closed_arg);
 }
 
 /* The lease goes with us: should the key still hang on it, that ends it as well. */
@@ -309,43 +347,42 @@ static void finish_close(struct hf_candidate *candidate)
     struct hf_session *session = candidate->session;
 
     candidate->session = NULL;
-    hf_timer_stop(&candidate->timers, &candidate->tick);
-    hf_mirror_close(candidate->mirror);
+    hf_backend_unset_alarm(&candidate->backend, &candidate->tick);
+    candidate->backend.ops->close_mirror(candidate->mirror);
     candidate->mirror = NULL;
-    if (candidate->call != NULL)
-        hf_call_cancel(candidate->call);
-    candidate->call = NULL;
+    hf_backend_cancel(&candidate->backend, &candidate->call);
     if (session != NULL)
-        hf_session_close(session, true, on_session_closed, candidate);
+        hf_session_close(session, true, free_candidate, candidate);
     else
-        hf_timers_close(&candidate->timers, on_timers_closed);
+        free_candidate(candidate);
 }
 
-static int start(struct hf_candidate *candidate, uv_loop_t *loop, struct hf_error *err)
+static int start(struct hf_candidate *candidate, struct hf_error *err)
 {
-    struct hf_key_range range = { .key = candidate->cfg.key };
-    int code = hf_mirror_new(candidate->etcd,
-                             &(struct hf_mirror_config){ .ranges = &range,
-                                                         .range_count = 1,
-                                                         .on_event = on_event,
-                                                         .on_trouble = on_mirror_trouble,
-                                                         .arg = candidate },
-                             &candidate->mirror, err);
+    const struct hf_backend *backend = &candidate->backend;
+    struct hf_key_range range = { .key = hf_bytes_of(candidate->cfg.key) };
+    int code =
+        backend->ops->open_mirror(backend->self,
+                                  &(struct hf_mirror_config){ .ranges = &range,
+                                                              .range_count = 1,
+                                                              .on_event = on_event,
+                                                              .on_trouble = on_mirror_trouble,
+                                                              .arg = candidate },
+                                  &candidate->mirror, err);
 
     if (code != HF_OK)
         return code;
-    return hf_session_new(loop, candidate->etcd,
+    return hf_session_new(backend,
                           &(struct hf_session_config){ .policy = candidate->cfg.lease,
                                                        .on_change = on_lease_change,
-                                                       .add_compares = add_lease_compares,
+                                                       .get_key = get_key,
                                                        .on_trouble = on_lease_trouble,
                                                        .arg = candidate },
                           &candidate->session, err);
 }
 
-int hf_candidate_new(uv_loop_t *loop, struct hf_etcd *etcd,
-                     const struct hf_candidate_config *cfg, struct hf_candidate **ret_candidate,
-                     struct hf_error *err)
+int hf_candidate_new(const struct hf_backend *backend, const struct hf_candidate_config *cfg,
+                     struct hf_candidate **ret_candidate, struct hf_error *err)
 {
     struct hf_candidate *candidate;
     const char *why = NULL;
@@ -356,19 +393,16 @@ int hf_candidate_new(uv_loop_t *loop, struct hf_etcd *etcd,
     candidate = hf_calloc(1, sizeof *candidate);
     if (candidate == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
-    candidate->etcd = etcd;
+    candidate->backend = *backend;
     candidate->tick.fn = on_tick;
     code = copy_texts(candidate, cfg);
-    if (code == HF_OK)
-        code = hf_timers_init(&candidate->timers, loop, *hf_etcd_get_clock(etcd));
     if (code != HF_OK) {
         free_candidate(candidate);
         return hf_error_set(err, code, "%s", hf_err_text(code));
     }
-    candidate->timers.poll.data = candidate;
     hf_election_init(&candidate->machine, &cfg->election);
     hf_election_stand(&candidate->machine, now_of(candidate));
-    code = start(candidate, loop, err);
+    code = start(candidate, err);
     if (code != HF_OK) {
         finish_close(candidate);
         return code;
@@ -377,9 +411,9 @@ int hf_candidate_new(uv_loop_t *loop, struct hf_etcd *etcd,
     return HF_OK;
 }
 
-static void on_close_timeout(struct hf_timer *timer)
+static void on_close_timeout(struct hf_alarm *alarm)
 {
-    finish_close((struct hf_candidate *)((char *)timer - offsetof(struct hf_candidate, tick)));
+    finish_close((struct hf_candidate *)((char *)alarm - offsetof(struct hf_candidate, tick)));
 }
 
 void hf_candidate_close(struct hf_candidate *candidate, hf_candidate_closed_fn fn, void *arg)
@@ -392,8 +426,6 @@ void hf_candidate_close(struct hf_candidate *candidate, hf_candidate_closed_fn f
     candidate->closed_arg = arg;
     candidate->tick.fn = on_close_timeout;
     hf_election_resign(&candidate->machine, now);
-    if (hf_timer_start(&candidate->timers, &candidate->tick, now + PATIENCE_MS) != HF_OK)
-        finish_close(candidate);
-    else
-        drive(candidate);
+    hf_backend_set_alarm(&candidate->backend, &candidate->tick, now + PATIENCE_MS);
+    drive(candidate);
 }

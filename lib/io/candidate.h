@@ -1,9 +1,8 @@
-/* candidate.h - one of several that want to lead: core/election decides, lib/etcd does.
+/* candidate.h - one of several that want to lead: core/election decides, the backend does.
  *
  * Holds a lease of its own, follows the key with a mirror, campaigns when nobody has it, steps
  * down by its own clock. Its owner hears of every change and asks hf_candidate_can_act before
- * every effect; each of its txns compares the key all the same. Runs on the loop of its client;
- * every callback comes there. */
+ * every effect; each of its txns compares the key all the same. */
 #ifndef HF_IO_CANDIDATE_H
 #define HF_IO_CANDIDATE_H
 
@@ -19,7 +18,7 @@ struct hf_candidate_view {
 };
 
 struct hf_candidate_config {
-    struct hf_bytes key;
+    const char *key;
     struct hf_bytes value; /* what the key says of us */
     struct hf_lease_policy lease;
     struct hf_election_policy election;
@@ -32,14 +31,14 @@ struct hf_candidate_config {
 };
 
 /* Stands at once. HF_EINVAL with a sentence when a policy contradicts itself. */
-int hf_candidate_new(uv_loop_t *loop, struct hf_etcd *etcd,
-                     const struct hf_candidate_config *cfg, struct hf_candidate **ret_candidate,
-                     struct hf_error *err) HF_MUST_CHECK;
+int hf_candidate_new(const struct hf_backend *backend, const struct hf_candidate_config *cfg,
+                     struct hf_candidate **ret_candidate, struct hf_error *err) HF_MUST_CHECK;
 
 typedef void (*hf_candidate_closed_fn)(void *arg);
 
 /* Gives the key back, so that another can lead at once, then ends; `fn` (may be NULL) is the
- * last callback. Takes two seconds at most when etcd does not answer. */
+ * last callback, and may come before this returns. Takes a few seconds at most when etcd does
+ * not answer. */
 void hf_candidate_close(struct hf_candidate *candidate, hf_candidate_closed_fn fn, void *arg);
 
 struct hf_candidate_view hf_candidate_get_view(const struct hf_candidate *candidate);
@@ -47,7 +46,11 @@ struct hf_candidate_view hf_candidate_get_view(const struct hf_candidate *candid
 /* True only as leader with a proven lease at this very moment. */
 bool hf_candidate_can_act(const struct hf_candidate *candidate);
 
-/* Adds the two compares that every write of a leader carries. */
-void hf_candidate_add_compares(const struct hf_candidate *candidate, struct hf_txn *txn);
+/* etcd was restored from a backup. */
+void hf_candidate_on_history_reset(struct hf_candidate *candidate);
+
+/* Any other answer of etcd: it teaches terms and revisions. */
+void hf_candidate_on_header(struct hf_candidate *candidate,
+                            const struct hf_etcd_header *header);
 
 #endif

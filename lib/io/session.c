@@ -2,21 +2,16 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
-#include "base/id.h"
-#include "etcd/timer.h"
 
 enum { GRANT_RETRY_MS = 250, GRANT_RETRY_CAP_MS = 2000, REVOKE_MS = 2000, JUMP_MS = 2000 };
 
 struct hf_session {
-    struct hf_etcd *etcd;
+    struct hf_backend backend;
     struct hf_session_config cfg;
-    struct hf_clock clock;
-    struct hf_timers timers;
-    struct hf_timer tick; /* the machine's next deadline */
-    struct hf_timer grant_again;
+    struct hf_alarm tick; /* the machine's next deadline */
+    struct hf_alarm grant_again;
     struct hf_lease machine;
     struct hf_session_view told;
     bool driving; /* news that come while we drive are seen by the same loop */
@@ -26,37 +21,27 @@ struct hf_session {
     unsigned grant_failures;
     struct hf_renewer *renewer; /* of the lease `renewing` */
     int64_t renewing;
-    struct hf_call *verify;
-    int64_t verifying;
+    struct hf_proof proof;
     hf_ms verify_sent_at;
 
     bool closing;
+    bool revokes; /* when it closes, the lease goes */
     struct hf_call *revoke;
     hf_session_closed_fn closed_fn;
     void *closed_arg;
 };
 
 static void drive(struct hf_session *session);
+static void begin_close(struct hf_session *session);
 
 static hf_ms now_of(const struct hf_session *session)
 {
-    return hf_clock_now(&session->clock);
+    return hf_backend_now(&session->backend);
 }
 
-/* Jitter only: without randomness it is merely less spread. */
-static uint32_t random_word(void)
+static uint32_t random_word(const struct hf_session *session)
 {
-    uint32_t word = 0;
-
-    (void)!hf_id_random(&word, sizeof word);
-    return word;
-}
-
-static void cancel(struct hf_call **call)
-{
-    if (*call != NULL)
-        hf_call_cancel(*call);
-    *call = NULL;
+    return hf_backend_get_word(&session->backend);
 }
 
 static void complain(struct hf_session *session, const char *what, int err, const char *message)
@@ -85,21 +70,8 @@ static void grant_later(struct hf_session *session)
     for (unsigned i = 0; i < session->grant_failures && most < GRANT_RETRY_CAP_MS; i++)
         most *= 2;
     session->grant_failures++;
-    (void)!hf_timer_start(&session->timers, &session->grant_again,
-                          now_of(session) + (hf_ms)(random_word() % (uint64_t)most) + 1);
-}
-
-static void ignore_write(const struct hf_write_result *result, void *arg)
-{
-    (void)result;
-    (void)arg;
-}
-
-/* A lease that is not wanted would only wait to expire; let it go at once if that is possible.
- */
-static void let_go(struct hf_session *session, int64_t lease)
-{
-    (void)!hf_etcd_lease_revoke(session->etcd, lease, ignore_write, NULL, NULL);
+    hf_backend_set_alarm(&session->backend, &session->grant_again,
+                         now_of(session) + (hf_ms)(random_word(session) % (uint64_t)most) + 1);
 }
 
 static void on_granted(const struct hf_grant_result *grant, void *arg)
@@ -115,16 +87,16 @@ static void on_granted(const struct hf_grant_result *grant, void *arg)
         grant_later(session);
     } else if (hf_lease_ttl_check(&session->cfg.policy, grant->ttl_s, &why) != HF_OK) {
         complain(session, "grant", HF_EINVAL, why);
-        let_go(session, id);
+        hf_backend_let_go(&session->backend, id);
         grant_later(session);
     } else {
         struct hf_lease_reply reply =
             reply_of(id, grant->result.sent_at, grant->ttl_s, &grant->result.header);
 
         session->grant_failures = 0;
-        if (hf_lease_on_granted(&session->machine, &reply, now_of(session), random_word()) !=
-            HF_LEASE_COUNTED)
-            let_go(session, id);
+        if (hf_lease_on_granted(&session->machine, &reply, now_of(session),
+                                random_word(session)) != HF_LEASE_COUNTED)
+            hf_backend_let_go(&session->backend, id);
     }
     drive(session);
 }
@@ -134,12 +106,12 @@ static void grant(struct hf_session *session)
     int64_t ttl_s = (session->cfg.policy.ttl + 999) / 1000;
     int err;
 
-    if (session->closing || session->granting != 0 || hf_timer_is_armed(&session->grant_again))
+    if (session->closing || session->granting != 0 || hf_alarm_is_set(&session->grant_again))
         return;
-    err = hf_id_random_63(&session->granting);
+    err = hf_backend_get_lease_id(&session->backend, &session->granting);
     if (err == HF_OK)
-        err = hf_etcd_lease_grant(session->etcd, session->granting, ttl_s, 0, on_granted,
-                                  session, &session->grant);
+        err = session->backend.ops->grant(session->backend.self, session->granting, ttl_s,
+                                          on_granted, session, &session->grant);
     if (err == HF_OK)
         return;
     session->granting = 0;
@@ -148,9 +120,9 @@ static void grant(struct hf_session *session)
     grant_later(session);
 }
 
-static void on_grant_again(struct hf_timer *timer)
+static void on_grant_again(struct hf_alarm *alarm)
 {
-    drive((struct hf_session *)((char *)timer - offsetof(struct hf_session, grant_again)));
+    drive((struct hf_session *)((char *)alarm - offsetof(struct hf_session, grant_again)));
 }
 
 /* Renewing. */
@@ -162,12 +134,13 @@ static void on_renewal(const struct hf_renewal *renewal, void *arg)
 
     if (renewal->err != HF_OK) {
         complain(session, "renew", renewal->err, renewal->message);
-        hf_lease_on_renew_failed(&session->machine, renewal->sent_at, now, random_word());
+        hf_lease_on_renew_failed(&session->machine, renewal->sent_at, now,
+                                 random_word(session));
     } else {
         struct hf_lease_reply reply =
             reply_of(session->renewing, renewal->sent_at, renewal->ttl_s, &renewal->header);
         enum hf_lease_verdict verdict =
-            hf_lease_on_reply(&session->machine, &reply, now, random_word());
+            hf_lease_on_reply(&session->machine, &reply, now, random_word(session));
 
         if (verdict != HF_LEASE_COUNTED)
             complain(session, "renew", HF_EFENCED, hf_lease_verdict_name(verdict));
@@ -184,12 +157,13 @@ static int follow_lease(struct hf_session *session)
 
     if (session->renewing == lease)
         return HF_OK;
-    hf_renewer_close(session->renewer);
+    session->backend.ops->close_renewer(session->renewer);
     session->renewer = NULL;
     session->renewing = 0;
     if (lease == 0)
         return HF_OK;
-    int err = hf_renewer_new(session->etcd, lease, on_renewal, session, &session->renewer);
+    int err = session->backend.ops->new_renewer(session->backend.self, lease, on_renewal,
+                                                session, &session->renewer);
 
     if (err == HF_OK)
         session->renewing = lease;
@@ -204,67 +178,64 @@ static void renew(struct hf_session *session, hf_ms until, bool rotate)
     int err = HF_ENOMEM; /* no renewer could be made */
 
     if (session->renewer != NULL && rotate)
-        hf_renewer_give_up(session->renewer);
+        session->backend.ops->give_up_renewal(session->renewer);
     if (session->renewer != NULL)
-        err = hf_renewer_send(session->renewer, until > now ? until - now : 1);
+        err =
+            session->backend.ops->send_renewal(session->renewer, until > now ? until - now : 1);
     if (err == HF_OK)
-        now = hf_renewer_get_sent_at(session->renewer);
+        now = session->backend.ops->get_renewal_sent_at(session->renewer);
     hf_lease_on_renew_sent(&session->machine, now);
     if (err != HF_OK) {
         complain(session, "renew", err, hf_err_text(err));
-        hf_lease_on_renew_failed(&session->machine, now, now, random_word());
+        hf_lease_on_renew_failed(&session->machine, now, now, random_word(session));
     }
 }
 
 /* Verifying. */
 
-static void on_verified(const struct hf_txn_result *result, void *arg)
+static int get_key(size_t index, int64_t lease, struct hf_proof_key *ret_key, void *arg)
+{
+    const struct hf_session_config *cfg = &((struct hf_session *)arg)->cfg;
+
+    return cfg->get_key != NULL ? cfg->get_key(index, lease, ret_key, cfg->arg) : 0;
+}
+
+static void on_proof(enum hf_proof_verdict verdict, int err, const char *message, void *arg)
 {
     struct hf_session *session = arg;
+    int64_t lease = session->proof.lease;
     hf_ms now = now_of(session);
 
-    session->verify = NULL;
-    if (result->result.err != HF_OK) {
-        complain(session, "verify", result->result.err, result->result.message);
-        hf_lease_on_verify_failed(&session->machine, now, random_word());
-    } else if (result->succeeded) {
-        (void)hf_lease_on_verified(&session->machine, session->verifying,
-                                   session->verify_sent_at, now);
-    } else {
-        hf_lease_on_lost(&session->machine, session->verifying, now);
+    if (verdict != HF_PROOF_HOLDS)
+        complain(session, "verify", err, message);
+    switch (verdict) {
+    case HF_PROOF_HOLDS:
+        (void)hf_lease_on_verified(&session->machine, lease, session->verify_sent_at, now);
+        break;
+    case HF_PROOF_REFUTED: hf_lease_on_lost(&session->machine, lease, now); break;
+    case HF_PROOF_UNKNOWN:
+        hf_lease_on_verify_failed(&session->machine, now, random_word(session));
+        break;
     }
     drive(session);
 }
 
+/* One that is still under way has had its time: what it might say is of the past. */
 static void verify(struct hf_session *session, hf_ms until)
 {
-    struct hf_txn *txn = hf_txn_new();
     hf_ms now = now_of(session);
-    size_t keys = 0;
-    int err = txn != NULL ? HF_OK : HF_ENOMEM;
+    int count = hf_proof_start(&session->proof, session->machine.id, until);
 
-    if (err == HF_OK && session->cfg.add_compares != NULL)
-        keys = session->cfg.add_compares(txn, session->machine.id, session->cfg.arg);
-    if (err == HF_OK && keys == 0) {
+    if (count == 0) {
         hf_lease_on_emptied(&session->machine);
-        hf_txn_free(txn);
         return;
     }
-    cancel(&session->verify); /* its time is up: what it might still say is of the past */
     hf_lease_on_verify_sent(&session->machine, now);
-    session->verifying = session->machine.id;
     session->verify_sent_at = now;
-    if (err == HF_OK)
-        err = hf_txn_commit(session->etcd, txn,
-                            &(struct hf_txn_options){
-                                .resend = true, .timeout = until > now ? until - now : 1 },
-                            on_verified, session, &session->verify);
-    hf_txn_free(txn);
-    if (err == HF_OK)
+    if (count > 0)
         return;
-    session->verify = NULL;
-    complain(session, "verify", err, hf_err_text(err));
-    hf_lease_on_verify_failed(&session->machine, now, random_word());
+    complain(session, "verify", count, hf_err_text(count));
+    hf_lease_on_verify_failed(&session->machine, now, random_word(session));
 }
 
 /* Driving. */
@@ -307,9 +278,9 @@ static bool act(struct hf_session *session, hf_ms now)
     case HF_LEASE_RENEW: renew(session, step.until, step.rotate); return true;
     case HF_LEASE_ABANDON:
         if (session->renewer != NULL)
-            hf_renewer_give_up(session->renewer);
+            session->backend.ops->give_up_renewal(session->renewer);
         hf_lease_on_renew_failed(&session->machine, session->machine.sent_at, now,
-                                 random_word());
+                                 random_word(session));
         return true;
     case HF_LEASE_VERIFY: verify(session, step.until); return true;
     case HF_LEASE_NONE: break;
@@ -339,21 +310,25 @@ static void drive(struct hf_session *session)
     if (session->driving || session->closing)
         return;
     session->driving = true;
-    while (turn(session))
+    while (!session->closing && turn(session))
         continue;
     session->driving = false;
+    if (session->closing) { /* by what was told */
+        begin_close(session);
+        return;
+    }
     next = hf_lease_deadline(&session->machine, now_of(session));
     if (next != HF_LEASE_NEVER)
-        (void)!hf_timer_start(&session->timers, &session->tick, next);
+        hf_backend_set_alarm(&session->backend, &session->tick, next);
 }
 
-static void on_tick(struct hf_timer *timer)
+static void on_tick(struct hf_alarm *alarm)
 {
     struct hf_session *session =
-        (struct hf_session *)((char *)timer - offsetof(struct hf_session, tick));
+        (struct hf_session *)((char *)alarm - offsetof(struct hf_session, tick));
     hf_ms now = now_of(session);
 
-    if (now - timer->at > JUMP_MS)
+    if (now - alarm->at > JUMP_MS)
         hf_lease_on_jump(&session->machine, now);
     drive(session);
 }
@@ -383,7 +358,7 @@ void hf_session_on_header(struct hf_session *session, const struct hf_etcd_heade
 
 /* Life. */
 
-int hf_session_new(uv_loop_t *loop, struct hf_etcd *etcd, const struct hf_session_config *cfg,
+int hf_session_new(const struct hf_backend *backend, const struct hf_session_config *cfg,
                    struct hf_session **ret_session, struct hf_error *err)
 {
     struct hf_session *session;
@@ -395,38 +370,34 @@ int hf_session_new(uv_loop_t *loop, struct hf_etcd *etcd, const struct hf_sessio
     session = hf_calloc(1, sizeof *session);
     if (session == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
-    session->etcd = etcd;
+    session->backend = *backend;
     session->cfg = *cfg;
     session->cfg.resume = NULL;
-    session->clock = *hf_etcd_get_clock(etcd);
+    session->proof.cfg = (struct hf_proof_config){
+        .backend = *backend, .get_key = get_key, .fn = on_proof, .arg = session
+    };
     session->tick.fn = on_tick;
     session->grant_again.fn = on_grant_again;
     hf_lease_init(&session->machine, &cfg->policy);
     if (cfg->resume != NULL)
         code = hf_lease_on_resumed(&session->machine, cfg->resume, now_of(session));
-    if (code == HF_OK)
-        code = hf_timers_init(&session->timers, loop, session->clock);
     if (code != HF_OK) {
         free(session);
         return hf_error_set(err, code, "the session cannot start: %s", hf_err_text(code));
     }
-    session->timers.poll.data = session;
     session->told.record.fence_at = -1; /* nothing was told yet */
-    code = hf_timer_start(&session->timers, &session->tick, now_of(session));
-    if (code != HF_OK) {
-        hf_session_close(session, false, NULL, NULL);
-        return hf_error_set(err, code, "%s", hf_err_text(code));
-    }
+    hf_backend_set_alarm(backend, &session->tick, now_of(session));
     *ret_session = session;
     return HF_OK;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void finish_close(struct hf_session *session)
 {
-    struct hf_session *session = handle->data;
     hf_session_closed_fn fn = session->closed_fn;
     void *arg = session->closed_arg;
 
+    hf_backend_cancel(&session->backend, &session->revoke);
+    hf_backend_unset_alarm(&session->backend, &session->tick);
     free(session);
     if (fn != NULL)
         fn(arg);
@@ -438,39 +409,41 @@ static void on_revoked(const struct hf_write_result *result, void *arg)
 
     (void)result; /* gone, or it will expire */
     session->revoke = NULL;
-    hf_timers_close(&session->timers, on_closed);
+    finish_close(session);
 }
 
-static void on_revoke_timeout(struct hf_timer *timer)
+static void on_revoke_timeout(struct hf_alarm *alarm)
 {
-    struct hf_session *session =
-        (struct hf_session *)((char *)timer - offsetof(struct hf_session, tick));
+    finish_close((struct hf_session *)((char *)alarm - offsetof(struct hf_session, tick)));
+}
 
-    cancel(&session->revoke);
-    hf_timers_close(&session->timers, on_closed);
+static void begin_close(struct hf_session *session)
+{
+    const struct hf_backend *backend = &session->backend;
+    int64_t lease = session->machine.lost ? session->granting : session->machine.id;
+
+    hf_backend_cancel(backend, &session->grant);
+    hf_proof_stop(&session->proof);
+    backend->ops->close_renewer(session->renewer);
+    session->renewer = NULL;
+    hf_backend_unset_alarm(backend, &session->grant_again);
+    session->tick.fn = on_revoke_timeout;
+    hf_backend_set_alarm(backend, &session->tick, now_of(session) + REVOKE_MS);
+    if (!session->revokes || lease == 0 ||
+        backend->ops->revoke(backend->self, lease, on_revoked, session, &session->revoke) !=
+            HF_OK) {
+        session->revoke = NULL;
+        finish_close(session);
+    }
 }
 
 void hf_session_close(struct hf_session *session, bool revoke, hf_session_closed_fn fn,
                       void *arg)
 {
-    int64_t lease = session->machine.lost ? session->granting : session->machine.id;
-    int err = HF_ENOENT;
-
     session->closing = true;
+    session->revokes = revoke;
     session->closed_fn = fn;
     session->closed_arg = arg;
-    cancel(&session->grant);
-    cancel(&session->verify);
-    hf_renewer_close(session->renewer);
-    session->renewer = NULL;
-    hf_timer_stop(&session->timers, &session->grant_again);
-    session->tick.fn = on_revoke_timeout;
-    if (revoke && lease != 0)
-        err = hf_etcd_lease_revoke(session->etcd, lease, on_revoked, session, &session->revoke);
-    if (err == HF_OK)
-        err = hf_timer_start(&session->timers, &session->tick, now_of(session) + REVOKE_MS);
-    if (err != HF_OK) {
-        cancel(&session->revoke);
-        hf_timers_close(&session->timers, on_closed);
-    }
+    if (!session->driving) /* else drive() is still at work, and ends with it */
+        begin_close(session);
 }

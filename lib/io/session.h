@@ -1,14 +1,12 @@
-/* session.h - a lease that is held: core/lease decides, lib/etcd does, and this stands between.
+/* session.h - a lease that is held: core/lease decides, the backend does, this stands between.
  *
  * Grants a lease, renews it, grants another when it is lost, for as long as it lives. The owner
- * hears of every change and is asked what to compare when the lease must be verified. Runs on
- * the loop of its client; every callback comes there. */
+ * hears of every change and is asked what to compare when the lease must be verified. */
 #ifndef HF_IO_SESSION_H
 #define HF_IO_SESSION_H
 
 #include "core/lease.h"
-#include "etcd/lease.h"
-#include "etcd/txn.h"
+#include "io/proof.h"
 
 struct hf_session;
 
@@ -24,13 +22,13 @@ struct hf_session_view {
 struct hf_session_config {
     struct hf_lease_policy policy;
 
-    /* The view changed, by time or by news. No callback may close the session; news may be
-     * given to it from inside, and what follows from them is told afterwards. */
+    /* The view changed, by time or by news. News may be given to the session from inside, and
+     * it may be closed; what follows is done, and told, afterwards. */
     void (*on_change)(const struct hf_session_view *view, void *arg);
 
-    /* Adds compares of create revision and lease for every key that hangs on the lease, and
-     * returns how many there are; 0: nothing is registered. NULL: nothing ever is. */
-    size_t (*add_compares)(struct hf_txn *txn, int64_t lease, void *arg);
+    /* The keys that hang on the lease, as in struct hf_proof_config. NULL: there never is one.
+     */
+    int (*get_key)(size_t index, int64_t lease, struct hf_proof_key *ret_key, void *arg);
 
     /* A failed attempt, for the log. May be NULL. */
     void (*on_trouble)(const char *what, int err, const char *message, void *arg);
@@ -40,13 +38,14 @@ struct hf_session_config {
 };
 
 /* HF_EINVAL with a sentence when the policy contradicts itself. */
-int hf_session_new(uv_loop_t *loop, struct hf_etcd *etcd, const struct hf_session_config *cfg,
+int hf_session_new(const struct hf_backend *backend, const struct hf_session_config *cfg,
                    struct hf_session **ret_session, struct hf_error *err) HF_MUST_CHECK;
 
 typedef void (*hf_session_closed_fn)(void *arg);
 
-/* Ends it; `fn` (may be NULL) is the last callback. With `revoke` the lease, and with it every
- * key that hangs on it, goes first, if etcd can be reached within two seconds. */
+/* Ends it; `fn` (may be NULL) is the last callback, and may come before this returns. With
+ * `revoke` the lease, and with it every key that hangs on it, goes first, if etcd can be
+ * reached within two seconds. */
 void hf_session_close(struct hf_session *session, bool revoke, hf_session_closed_fn fn,
                       void *arg);
 

@@ -20,6 +20,14 @@ static const struct hf_option TABLE[] = {
         .help = "The servers of etcd: one is used at a time, the others stand by.",
     },
     {
+        .key = "etcd.discover",
+        .flag = "discover",
+        .env = "HOLDFAST_DISCOVER",
+        HF_OPTION_FIELD(BOOL, struct hf_options, discover),
+        .help = "Ask the cluster, too, where its members are, and let those stand by behind "
+                "the endpoints. What they advertise must be reachable from here.",
+    },
+    {
         .key = "etcd.cacert",
         .flag = "cacert",
         .env = "HOLDFAST_CACERT",

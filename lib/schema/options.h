@@ -19,6 +19,7 @@
 /* Texts belong to the hf_config that filled the struct; NULL when not set. */
 struct hf_options {
     struct hf_strings endpoints;
+    bool discover;
     const char *cacert;
     const char *cert;
     const char *key;

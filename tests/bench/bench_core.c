@@ -1,8 +1,10 @@
-/* bench_core.c - what the core costs: decoded events per second, memory, and a takeover.
+/* bench_core.c - what the core costs: decoded events per second, memory, a takeover, recoveries
+ * per second, and the end of ten thousand leases at once.
  *
  * Events come in batches, as a watch brings them: a batch is decoded outside of the measured
- * time, then given to the fleet. Time is this thread's CPU time, the median of several rounds;
- * memory is what malloc handed out. There is no peer: the targets stand in for one. */
+ * time, then given to the engine of a leader, which is asked for everything that it wants to do
+ * about it. Time is this thread's CPU time, the median of several rounds; memory is what malloc
+ * handed out. There is no peer: the targets stand in for one. */
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/fleet.h"
+#include "core/engine.h"
 #include "schema/json.h"
 
 #define ROUNDS          5
@@ -24,13 +26,18 @@
 #define EVENTS_TARGET_LARGE 500000.0 /* of 100,000 agents */
 #define MEMORY_TARGET       1024.0
 #define REBUILD_TARGET      1.0
+#define RECOVERY_TARGET     10000.0
+#define EXPIRY_TARGET       0.030
+
+#define WALL INT64_C(1790000000000)
 
 static const size_t SIZES[] = { 100, 1000, 10000, 100000 };
 static const size_t REBUILD_SIZE = 100000;
+static const size_t EXPIRY_SIZE = 10000;
 
 /* With what it borrows beside it, as in a message from etcd. */
 struct event {
-    struct hf_change change;
+    struct hf_fleet_change change;
     char name[NAME_SIZE];
 };
 
@@ -41,8 +48,10 @@ struct world {
     char (*host_names)[NAME_SIZE];
     char (*task_names)[NAME_SIZE];
     enum _Holdfast__V1__Task__State *task_states;
-    struct hf_fleet *fleet;
-    uint64_t touched;
+    int64_t *lives; /* revisions in which the live keys were created */
+    struct hf_engine *engine;
+    hf_ms now;
+    size_t writes; /* that the engine asked for */
     uint64_t random;
     int64_t rev;
     struct event *events;
@@ -71,15 +80,6 @@ static size_t draw(struct world *world, size_t below)
     return (size_t)((world->random * 2685821657736338717u) >> 33) % below;
 }
 
-static void on_touched(enum hf_fleet_kind kind, void *object, void *arg)
-{
-    struct world *world = arg;
-
-    (void)kind;
-    (void)object;
-    world->touched++;
-}
-
 /* Records, about as long as real ones. */
 
 static const char *const STATES[] = { "queued", "pending", "acknowledged", "in_progress",
@@ -94,7 +94,7 @@ static int format_task(const struct world *world, size_t i, char *out, size_t si
         (void)snprintf(owner, sizeof owner,
                        "\"owner\":{\"agent\":\"%s\",\"incarnation\":{\"leaseId\":"
                        "\"4193350771290418835\",\"createRevision\":\"%zu\"}},",
-                       world->agent_names[i], i + 1);
+                       world->agent_names[i], (size_t)world->lives[i]);
     return snprintf(out, size,
                     "{\"id\":\"%s\",\"role\":\"role-%zu\",\"state\":\"%s\",%s\"attempt\":1,"
                     "\"priority\":10,\"labels\":{\"customer\":\"acme-corp\"},\"payload\":\"\","
@@ -129,14 +129,13 @@ static int format_live(const struct world *world, size_t i, char *out, size_t si
 
 static int format_exit(const struct world *world, size_t i, char *out, size_t size)
 {
-    (void)world;
     return snprintf(out, size,
                     "{\"kind\":\"crashed\",\"signal\":11,\"incarnation\":{\"leaseId\":"
                     "\"4193350771290418835\",\"createRevision\":\"%zu\"},\"evidence\":[{"
                     "\"source\":\"waitpid\",\"text\":\"ended by signal 11 (SIGSEGV)\",\"at\":"
                     "\"2026-01-31T08:16:02.118Z\"}],\"opIds\":{\"owner\":"
                     "\"01kg9mcxprersjd74rwb9d17ew\"}}",
-                    i + 1);
+                    (size_t)world->lives[i]);
 }
 
 static int format_spec(const struct world *world, size_t i, char *out, size_t size)
@@ -176,6 +175,22 @@ static int format_host_live(const struct world *world, size_t i, char *out, size
                     "\"4193350771290418835\",\"ttl\":\"15s\"}");
 }
 
+static int format_meta(const struct world *world, size_t i, char *out, size_t size)
+{
+    (void)i;
+    return snprintf(out, size,
+                    "{\"clusterId\":\"01kg9mcxprersjd74rwb9d17ew\",\"schemaVersion\":1,"
+                    "\"rates\":{\"report\":\"%zus\"}}",
+                    world->agents < 200 ? 1 : world->agents / 200);
+}
+
+static int format_clock(const struct world *world, size_t i, char *out, size_t size)
+{
+    (void)world;
+    (void)i;
+    return snprintf(out, size, "{\"now\":\"2026-01-31T08:00:00Z\"}");
+}
+
 typedef int (*format_fn)(const struct world *world, size_t i, char *out, size_t size);
 
 static void add_change(struct world *world, enum hf_key_kind kind, const char *name,
@@ -184,12 +199,12 @@ static void add_change(struct world *world, enum hf_key_kind kind, const char *n
     struct event *event = &world->events[world->count++];
     int64_t rev = ++world->rev;
 
-    memcpy(event->name, name, NAME_SIZE);
-    event->change = (struct hf_change){
+    (void)snprintf(event->name, sizeof event->name, "%s", name);
+    event->change = (struct hf_fleet_change){
         .key = { .kind = kind, .name = event->name },
         .seen = { .create_rev = rev, .mod_rev = rev, .lease = 42, .text = text },
         .record = record,
-        .at = rev,
+        .at = world->now,
     };
 }
 
@@ -207,7 +222,10 @@ static void add_put(struct world *world, enum hf_key_kind kind, const char *name
                        &(struct hf_json_options){ .reject_unknown = true }, &record,
                        &err) != HF_OK)
         die(err.text);
-    if (kind == HF_KEY_TASK || kind == HF_KEY_HEALTH)
+    if (kind == HF_KEY_AGENT_LIVE)
+        world->lives[i] = world->rev + 1;
+    if (kind == HF_KEY_TASK || kind == HF_KEY_HEALTH || kind == HF_KEY_META ||
+        kind == HF_KEY_CLOCK)
         text = (struct hf_bytes){ .data = need(strdup(out)), .len = (size_t)len };
     add_change(world, kind, name, record, text);
 }
@@ -220,15 +238,44 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Gives all changes to the fleet and returns how long that took. */
+static void step(struct world *world, struct hf_event *event)
+{
+    if (hf_engine_step(world->engine, event, world->now) != HF_OK)
+        die("an event was not taken in");
+}
+
+/* Asks for all intents; what becomes of them stays unknown, so that nothing is told. */
+static void ask_all(struct world *world)
+{
+    struct hf_intent intent;
+    int rc;
+
+    while ((rc = hf_engine_next(world->engine, world->now, WALL, 0x80000000u, &intent)) == 1) {
+        struct hf_event event = { .kind = HF_EVENT_OUTCOME,
+                                  .outcome = { .token = intent.token,
+                                               .outcome = HF_OUTCOME_UNKNOWN } };
+
+        if (intent.kind == HF_INTENT_WRITE) {
+            world->writes++;
+            step(world, &event);
+        }
+        hf_intent_done(&intent);
+    }
+    if (rc != 0)
+        die("no memory");
+}
+
+/* Gives all changes to the engine, asks for what it wants, and returns how long that took. */
 static double apply_all(struct world *world)
 {
     double begin = cpu_seconds(), took;
 
     for (size_t i = 0; i < world->count; i++) {
-        if (hf_fleet_apply(world->fleet, &world->events[i].change) != HF_OK)
-            die("no memory");
+        struct hf_event event = { .kind = HF_EVENT_CHANGE, .change = world->events[i].change };
+
+        step(world, &event);
     }
+    ask_all(world);
     took = cpu_seconds() - begin;
     for (size_t i = 0; i < world->count; i++)
         free((void *)world->events[i].change.seen.text.data);
@@ -236,20 +283,37 @@ static double apply_all(struct world *world)
     return took;
 }
 
+/* Everything was told, and we lead. */
+static double take_over(struct world *world)
+{
+    struct hf_event synced = { .kind = HF_EVENT_SYNCED, .revision = world->rev };
+    struct hf_event term = { .kind = HF_EVENT_TERM, .term = { .lease = 1, .create_rev = 1 } };
+    double begin = cpu_seconds();
+
+    step(world, &synced);
+    step(world, &term);
+    ask_all(world);
+    return cpu_seconds() - begin;
+}
+
 /* Worlds. */
 
 static void init_world(struct world *world, size_t agents)
 {
-    struct hf_fleet_config cfg = { .on_touched = on_touched, .arg = world };
-    size_t most = agents * 6 + agents / AGENTS_PER_HOST * 2 + BATCH;
+    struct hf_engine_config cfg = {
+        .ns = "default", .id = "bench", .policy = hf_engine_policy_default(), .seed = 7
+    };
+    size_t most = agents * 6 + agents / AGENTS_PER_HOST * 2 + BATCH + 4;
 
     *world = (struct world){ .agents = agents,
                              .hosts = (agents + AGENTS_PER_HOST - 1) / AGENTS_PER_HOST,
+                             .now = 1000000,
                              .random = 0x9e3779b97f4a7c15u };
     world->agent_names = need(calloc(agents, NAME_SIZE));
     world->host_names = need(calloc(world->hosts, NAME_SIZE));
     world->task_names = need(calloc(agents, NAME_SIZE));
     world->task_states = need(calloc(agents, sizeof *world->task_states));
+    world->lives = need(calloc(agents, sizeof *world->lives));
     world->events = need(calloc(most, sizeof *world->events));
     for (size_t i = 0; i < agents; i++) {
         (void)snprintf(world->agent_names[i], NAME_SIZE, "writer-%06zu", i);
@@ -258,16 +322,17 @@ static void init_world(struct world *world, size_t agents)
     }
     for (size_t i = 0; i < world->hosts; i++)
         (void)snprintf(world->host_names[i], NAME_SIZE, "node-%05zu.west", i);
-    world->fleet = need(hf_fleet_new(&cfg));
+    world->engine = need(hf_engine_new(&cfg));
 }
 
 static void done_world(struct world *world)
 {
-    hf_fleet_free(world->fleet);
+    hf_engine_free(world->engine);
     free(world->agent_names);
     free(world->host_names);
     free(world->task_names);
     free(world->task_states);
+    free(world->lives);
     free(world->events);
 }
 
@@ -278,11 +343,13 @@ static void list_world(struct world *world)
         enum hf_key_kind kind;
         format_fn format;
     } KINDS[] = {
-        { HF_KEY_AGENT_LIVE, format_live },     { HF_KEY_AGENT_SPEC, format_spec },
-        { HF_KEY_AGENT_REPORT, format_report }, { HF_KEY_AGENT_EXIT, format_exit },
+        { HF_KEY_AGENT_EXIT, format_exit }, { HF_KEY_AGENT_LIVE, format_live },
+        { HF_KEY_AGENT_SPEC, format_spec }, { HF_KEY_AGENT_REPORT, format_report },
         { HF_KEY_HEALTH, format_health },
     };
 
+    add_put(world, HF_KEY_META, "", format_meta, 0);
+    add_put(world, HF_KEY_CLOCK, "", format_clock, 0);
     for (size_t k = 0; k < sizeof KINDS / sizeof KINDS[0]; k++) {
         for (size_t i = 0; i < world->agents; i++)
             add_put(world, KINDS[k].kind, world->agent_names[i], KINDS[k].format, i);
@@ -307,12 +374,20 @@ static void add_task_event(struct world *world)
     add_put(world, HF_KEY_TASK, world->task_names[i], format_task, i);
 }
 
-/* An agent crashes and is started again: three events, so drawn a third as often. */
+static bool is_owned(const struct world *world, size_t i)
+{
+    return world->task_states[i] == HOLDFAST__V1__TASK__STATE__acknowledged ||
+           world->task_states[i] == HOLDFAST__V1__TASK__STATE__in_progress;
+}
+
+/* An agent without a task ends and is there again: three events, so drawn a third as often. */
 static void add_death_events(struct world *world)
 {
     size_t i = draw(world, world->agents);
     const char *name = world->agent_names[i];
 
+    if (is_owned(world, i))
+        return;
     add_put(world, HF_KEY_AGENT_EXIT, name, format_exit, i);
     add_change(world, HF_KEY_AGENT_LIVE, name, NULL, (struct hf_bytes){ 0 });
     add_put(world, HF_KEY_AGENT_LIVE, name, format_live, i);
@@ -394,9 +469,10 @@ static void add_agent_text(enum hf_fleet_kind kind, void *object, void *arg)
     *(size_t *)arg += text_bytes(&((const struct hf_agent *)object)->health);
 }
 
-/* Fills the fleet; returns the bytes per agent beyond its records, decoded and as text. */
+/* Fills the engine; returns the bytes per agent beyond its records, decoded and as text. */
 static double fill(struct world *world)
 {
+    const struct hf_fleet *fleet = hf_engine_get_fleet(world->engine);
     size_t before, text = 0;
 
     list_world(world);
@@ -404,8 +480,9 @@ static double fill(struct world *world)
     for (size_t i = 0; i < world->count; i++)
         before -= text_bytes(&(struct hf_cell){ .seen = world->events[i].change.seen });
     (void)apply_all(world);
-    hf_fleet_each(world->fleet, HF_FLEET_TASK, add_task_text, &text);
-    hf_fleet_each(world->fleet, HF_FLEET_AGENT, add_agent_text, &text);
+    (void)take_over(world);
+    hf_fleet_each(fleet, HF_FLEET_TASK, add_task_text, &text);
+    hf_fleet_each(fleet, HF_FLEET_AGENT, add_agent_text, &text);
     return (double)(heap_bytes() - before - text) / (double)world->agents;
 }
 
@@ -416,6 +493,7 @@ static double run_events(struct world *world)
     size_t count = 0;
 
     while (count < EVENTS) {
+        world->now += 2;
         draw_batch(world);
         count += world->count;
         took += apply_all(world);
@@ -433,8 +511,11 @@ static void bench_size(bool json, size_t agents)
     bytes = fill(&world);
     for (int i = 0; i < ROUNDS; i++)
         rate[i] = run_events(&world);
-    if (hf_fleet_get_counts(world.fleet).live_agents != agents || world.touched == 0)
+    if (hf_engine_get_status(world.engine, world.now).counts.live_agents != agents)
         die("the fleet is not what was made");
+    /* One says that we lead; all is well otherwise, up to the clock now and then. */
+    if (world.writes == 0 || world.writes > 100)
+        die("the engine acts on a fleet that is well");
     done_world(&world);
     ours = median(rate);
     print_result(json, "events", agents, ours, "events/s", target, ours >= target);
@@ -451,12 +532,81 @@ static void bench_rebuild(bool json)
 
         init_world(&world, REBUILD_SIZE);
         list_world(&world);
-        took[i] = apply_all(&world);
+        took[i] = apply_all(&world) + take_over(&world);
         done_world(&world);
     }
     ours = median(took);
     print_result(json, "rebuild", REBUILD_SIZE, ours, "s", REBUILD_TARGET,
                  ours < REBUILD_TARGET);
+}
+
+/* Agents that crash with their task: each is one reset and one start. */
+static void bench_recoveries(bool json)
+{
+    double rate[ROUNDS], ours;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        struct world world;
+        double took = 0;
+        size_t before;
+
+        init_world(&world, EXPIRY_SIZE);
+        (void)fill(&world);
+        before = world.writes;
+        for (size_t i = 0; i < BATCH * 100; i++) {
+            add_put(&world, HF_KEY_AGENT_EXIT, world.agent_names[i], format_exit, i);
+            add_change(&world, HF_KEY_AGENT_LIVE, world.agent_names[i], NULL,
+                       (struct hf_bytes){ 0 });
+            if (world.count < BATCH)
+                continue;
+            world.now += 1100; /* so that what is under way has no outcome by now */
+            took += apply_all(&world);
+        }
+        rate[round] = (double)(world.writes - before) / took;
+        done_world(&world);
+    }
+    ours = median(rate);
+    print_result(json, "recoveries", EXPIRY_SIZE, ours, "recoveries/s", RECOVERY_TARGET,
+                 ours >= RECOVERY_TARGET);
+}
+
+static double pass_seconds(struct world *world, int seconds)
+{
+    double begin = cpu_seconds();
+
+    while (seconds-- > 0) {
+        world->now += 1000;
+        step(world, &(struct hf_event){ .kind = HF_EVENT_TIME });
+        ask_all(world);
+    }
+    return cpu_seconds() - begin;
+}
+
+/* All leases end: from the first deletion to the moment when each agent has a verdict. */
+static void bench_expiry(bool json)
+{
+    double took[ROUNDS], ours;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        struct world world;
+
+        init_world(&world, EXPIRY_SIZE);
+        (void)fill(&world);
+        (void)pass_seconds(&world, 30);
+        for (size_t i = 0; i < world.hosts; i++)
+            add_change(&world, HF_KEY_HOST_LIVE, world.host_names[i], NULL,
+                       (struct hf_bytes){ 0 });
+        for (size_t i = 0; i < world.agents; i++)
+            add_change(&world, HF_KEY_AGENT_LIVE, world.agent_names[i], NULL,
+                       (struct hf_bytes){ 0 });
+        took[round] = apply_all(&world);
+        took[round] += pass_seconds(&world, 30);
+        if (hf_engine_get_status(world.engine, world.now).paced != world.agents)
+            die("not every agent was given up");
+        done_world(&world);
+    }
+    ours = median(took);
+    print_result(json, "expiry", EXPIRY_SIZE, ours, "s", EXPIRY_TARGET, ours < EXPIRY_TARGET);
 }
 
 int main(int argc, char **argv)
@@ -472,5 +622,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++)
         bench_size(json, SIZES[i]);
     bench_rebuild(json);
+    bench_recoveries(json);
+    bench_expiry(json);
     return 0;
 }

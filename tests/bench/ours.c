@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "etcd/client.h"
 #include "etcd/lease.h"
 #include "etcd/mirror.h"
 
