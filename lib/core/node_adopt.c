@@ -50,6 +50,16 @@ void hf_node_drop_owned(struct node_agent *a, const char *task)
     *owned = a->owned[--a->owned_count];
 }
 
+void hf_node_unsettle(struct node_agent *a)
+{
+    a->flight.is_void = true;
+    a->said_new = a->said_new || a->flight.op == OP_REPORT;
+    a->settled = a->tasks_read = a->adopt_again = false;
+    hf_node_clear_cells(&a->todo, &a->todo_count, &a->todo_cap);
+    hf_node_doubt_asks(a);
+    a->dirty = true;
+}
+
 int hf_node_settle(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
     if (a->reg != REG_HOLDS || a->settled || a->asked != ASKED_NOTHING ||

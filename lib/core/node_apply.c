@@ -325,6 +325,23 @@ static int note_spec(struct hf_node *node, const struct node_agent *a,
     return hf_node_need_role(node, spec->role);
 }
 
+/* The leader has noticed that etcd was restored, and our mirror perhaps has not: what agents
+ * own may not be what it was. */
+static void note_generation(struct hf_node *node)
+{
+    int32_t generation = hf_node_generation(node);
+
+    if (generation <= node->generation)
+        return;
+    node->generation = generation;
+    for (size_t i = 0; i < node->agent_count; i++) {
+        struct node_agent *a = node->agents[i];
+
+        if (a->process == PROCESS_BEGUN && a->reg == REG_HOLDS)
+            hf_node_unsettle(a);
+    }
+}
+
 static void replace(struct hf_node *node, struct node_agent *a, struct hf_cell *cell,
                     struct hf_cell *next)
 {
@@ -342,6 +359,8 @@ static void replace(struct hf_node *node, struct node_agent *a, struct hf_cell *
         hf_node_on_live(node, a, was);
     if (cell == &node->host_live)
         hf_node_on_host_live(node, was);
+    if (cell == &node->meta)
+        note_generation(node);
 }
 
 static void note_told(struct hf_node *node, int64_t revision)

@@ -46,6 +46,16 @@ void hf_node_refuse_asks(struct node_agent *a, int err, const char *text)
     a->dirty = true;
 }
 
+void hf_node_doubt_asks(struct node_agent *a)
+{
+    for (struct node_ask *ask = a->asks; ask != NULL; ask = ask->next) {
+        ask->looked = false;
+        ask->cursor = 0;
+        if (ask->stage == ASK_READ)
+            ask->stage = ASK_NEW;
+    }
+}
+
 /* An ask comes in. */
 
 static const ProtobufCMessage *message_of(const struct hf_event_ask *event)
@@ -334,6 +344,11 @@ int hf_node_ask_answer(struct node_agent *a, struct hf_event_answer *answer)
         return HF_OK;
     if (answer->err != HF_OK) {
         hf_node_answer(ask, HF_EAGAIN, "etcd could not be asked: %s", hf_err_text(answer->err));
+        a->asking = NULL;
+        return HF_OK;
+    }
+    if (a->flight.is_void) {
+        ask->stage = ASK_NEW; /* the task may have been adopted since */
         a->asking = NULL;
         return HF_OK;
     }

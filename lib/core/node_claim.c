@@ -95,29 +95,16 @@ static size_t most_tasks(const struct hf_node *node, const struct node_agent *a)
                                                : node->policy.max_tasks;
 }
 
-/* The tasks that it has are looked at first: one that it claimed and did not start is offered
- * again; one that is not its own any more makes room. */
-static int look_at_owned(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
-                         struct hf_intent *ret)
+static int look_at(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                   const char *task, struct hf_intent *ret)
 {
-    if (ask->stage == ASK_READ) {
-        const Holdfast__V1__Task *task = hf_node_task(&ask->cell);
+    char *name = hf_strdup(task);
 
-        if (!hf_node_owns(&a->life, &ask->cell) || !hf_task_is_owned(task->state)) {
-            hf_node_drop_owned(a, a->owned[ask->cursor].name);
-        } else if (task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
-                   a->owned_count >= most_tasks(node, a)) {
-            hf_node_answer_read(ask);
-            return NODE_GO_ON;
-        } else {
-            ask->cursor++;
-        }
-        ask->stage = ASK_NEW;
-    }
-    if (ask->cursor < a->owned_count)
-        return hf_node_ask_read(node, a, ask, a->owned[ask->cursor].name, ret);
-    ask->looked = true;
-    return NODE_GO_ON;
+    if (name == NULL)
+        return HF_ENOMEM;
+    free(ask->task);
+    ask->task = name;
+    return hf_node_ask_read(node, a, ask, name, ret);
 }
 
 static int try_one(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
@@ -128,13 +115,7 @@ static int try_one(struct hf_node *node, struct node_agent *a, struct node_ask *
     if (!hf_node_is_told(node, a))
         return NODE_GO_ON;
     entry = choose(node, a);
-    if (entry == NULL)
-        return NODE_GO_ON;
-    free(ask->task);
-    ask->task = hf_strdup(entry->name);
-    if (ask->task == NULL)
-        return HF_ENOMEM;
-    return hf_node_ask_read(node, a, ask, ask->task, ret);
+    return entry != NULL ? look_at(node, a, ask, entry->name, ret) : NODE_GO_ON;
 }
 
 static void pass_over(struct hf_node *node, struct node_agent *a, const char *task)
@@ -160,6 +141,7 @@ static int claim_it(struct hf_node *node, struct node_agent *a, struct node_ask 
                     struct hf_intent *ret)
 {
     struct hf_seen_task task = hf_node_seen_task(&ask->cell);
+    struct node_owned *owned;
 
     if (!can_claim(node, a, ask)) {
         pass_over(node, a, ask->task);
@@ -169,18 +151,57 @@ static int claim_it(struct hf_node *node, struct node_agent *a, struct node_ask 
     /* From here on it may be ours, whatever we hear of it. */
     if (hf_node_add_owned(a, ask->task) != HF_OK)
         return HF_ENOMEM;
+    owned = hf_node_find_owned(a, ask->task);
+    owned->claimed = owned->claim_rev != 0;
+    owned->claim_rev = ask->cell.seen.mod_rev;
     hf_plan_init(&ret->plan, node->ns, HF_WRITER_OWNER, ask->op_id);
     hf_row_claim(&ret->plan, &a->life, &task);
     return hf_node_ask_send(node, a, ask, ask->task, ret);
 }
 
-/* Refused: somebody was faster, and it is not ours. Unknown: it may be, so what it owns is
- * looked at again. */
+/* The tasks that it has are looked at first: one that it claimed and did not start is offered
+ * again; one that is not its own any more makes room. One that still is as a claim of ours
+ * found it is claimed again, for that claim may still arrive: whichever is first, it is ours.
+ */
+static int look_at_owned(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                         struct hf_intent *ret)
+{
+    if (ask->stage == ASK_READ) {
+        const Holdfast__V1__Task *task = hf_node_task(&ask->cell);
+        const struct node_owned *owned = hf_node_find_owned(a, ask->task);
+        bool is_own = hf_node_owns(&a->life, &ask->cell) && hf_task_is_owned(task->state);
+
+        if (is_own && (task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+                       a->owned_count >= most_tasks(node, a))) {
+            hf_node_answer_read(ask);
+            hf_node_ask_done(a, ask);
+            return NODE_GO_ON;
+        }
+        if (!is_own && owned != NULL && owned->claim_rev != 0 &&
+            ask->cell.seen.mod_rev == owned->claim_rev)
+            return claim_it(node, a, ask, ret);
+        if (is_own)
+            ask->cursor++;
+        else
+            hf_node_drop_owned(a, ask->task);
+        ask->stage = ASK_NEW;
+    }
+    if (ask->cursor < a->owned_count)
+        return look_at(node, a, ask, a->owned[ask->cursor].name, ret);
+    ask->looked = true;
+    return NODE_GO_ON;
+}
+
+/* Refused: somebody was faster, and it is not ours, unless that was another claim of ours.
+ * Unknown: it may be. Then what it owns is looked at again. */
 void hf_node_ask_again(struct node_agent *a, struct node_ask *ask, bool unknown)
 {
+    const struct node_owned *owned;
+
     if (ask->kind != HF_ASK_CLAIM)
         return;
-    if (unknown) {
+    owned = hf_node_find_owned(a, ask->task);
+    if (unknown || (owned != NULL && owned->claimed)) {
         ask->looked = false;
         ask->cursor = 0;
     } else {

@@ -7,13 +7,8 @@ enum { GHOST_TTLS = 3 };
 
 /* Losing a registration. */
 
-/* What was found or sent for a life that is no more says nothing about the next. An ask is
- * answered by what became of it all the same. */
-static void void_flight(struct node_flight *flight)
-{
-    if (flight->op != OP_ASK)
-        flight->is_void = true;
-}
+/* What was found or sent for a life that is no more says nothing about the next; only what
+ * became of a write that was asked for still answers that ask. */
 
 static void remember_life(struct node_agent *a)
 {
@@ -27,10 +22,7 @@ static void lose(struct hf_node *node, struct node_agent *a)
 {
     if (a->reg != REG_HOLDS)
         return;
-    void_flight(&a->flight);
-    a->settled = a->tasks_read = false;
-    hf_node_clear_cells(&a->todo, &a->todo_count, &a->todo_cap);
-    a->dirty = true;
+    hf_node_unsettle(a);
     a->reg = REG_NONE;
     if (a->process != PROCESS_BEGUN)
         return;
@@ -48,7 +40,7 @@ static void lose_all(struct hf_node *node)
     if (node->host_lease != node->lease.lease) {
         node->host_rev = 0;
         node->host_lease = 0;
-        void_flight(&node->host_flight);
+        node->host_flight.is_void = true;
     }
     hf_node_touch_all(node);
 }
@@ -83,12 +75,12 @@ void hf_node_on_reset(struct hf_node *node)
         struct node_agent *a = node->agents[i];
 
         lose(node, a);
-        void_flight(&a->flight);
+        a->flight.is_void = true;
         a->wait_rev = 0;
         a->command_rev = 0;
         hf_node_clear_cell(&a->task);
     }
-    void_flight(&node->host_flight);
+    node->host_flight.is_void = true;
     node->host_wait_rev = 0;
 }
 

@@ -142,8 +142,10 @@ struct node_role {
 /* A task that an agent owns, as far as we know. */
 struct node_owned {
     char *name;
-    bool begun; /* that it was started is committed */
-    bool found; /* while everything is read: it is still its own, or over */
+    int64_t claim_rev; /* a claim that found it so may still arrive; 0: none */
+    bool claimed;      /* more than once: what refused the last may have been one of ours */
+    bool begun;        /* that it was started is committed */
+    bool found;        /* while everything is read: it is still its own, or over */
 };
 
 /* The record of a start, in one piece: it points into itself, and to the agent. */
@@ -271,6 +273,7 @@ struct hf_node {
     size_t cursor;
 
     struct hf_cell meta, leader, host_record, host_live;
+    int32_t generation; /* the highest that was told */
     int64_t synced_rev; /* everything up to it was told */
     int64_t told_rev;   /* something of it was */
     hf_ms leaderless_at;
@@ -412,6 +415,8 @@ int hf_node_rejoin(struct hf_node *node, struct node_agent *a, struct hf_intent 
 struct node_owned *hf_node_find_owned(const struct node_agent *a, const char *task);
 int hf_node_add_owned(struct node_agent *a, const char *task) HF_MUST_CHECK;
 void hf_node_drop_owned(struct node_agent *a, const char *task);
+/* What it owns has to be read anew. */
+void hf_node_unsettle(struct node_agent *a);
 int hf_node_settle(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 void hf_node_on_adopted(struct node_agent *a, const struct hf_event_outcome *outcome);
 int hf_node_settle_answer(struct node_agent *a, struct hf_event_answer *answer) HF_MUST_CHECK;
@@ -429,6 +434,8 @@ void hf_node_free_ask(struct node_ask *ask);
 void hf_node_answer(struct node_ask *ask, int err, const char *fmt, ...) HF_PRINTF(3, 4);
 void hf_node_grant(struct node_ask *ask);
 void hf_node_refuse_asks(struct node_agent *a, int err, const char *text);
+/* What was read for them is not true any more. */
+void hf_node_doubt_asks(struct node_agent *a);
 int hf_node_on_ask(struct hf_node *node, const struct hf_event_ask *event) HF_MUST_CHECK;
 int hf_node_reply(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 int hf_node_reply_orphan(struct hf_node *node, struct hf_intent *ret);

@@ -1,245 +1,11 @@
-/* What agents ask for: tasks, checkpoints, reports. */
+/* What agents ask for: work on tasks, checkpoints, submissions, reports. */
 #include "unit/node_fixture.h"
-
-static void owning(const char *task)
-{
-    running();
-    put_pending(task, "");
-    ask("a", HF_ASK_CLAIM, NULL);
-    run_node();
-    has("tasks/t", "\"state\":\"acknowledged\"");
-    w.log[0] = '\0';
-}
-
-static void working(void)
-{
-    owning("t");
-    ask("a", HF_ASK_START, "t");
-    ignore();
-    has("tasks/t", "\"state\":\"in_progress\"");
-}
-
-/* Claims. */
-
-START_TEST(a_claim_is_answered_with_a_task_that_is_committed)
-{
-    running();
-    put_pending("t", "");
-    w.quiet = false;
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("read tasks/t\n"
-           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 105 then "
-           "put tasks/t, delete pending/r/t\n"
-           "reply 1 OK t\n");
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("read tasks/t\nreply 2 OK t\n"); /* the one that it has not started */
-}
-END_TEST
-
-START_TEST(a_claim_waits_for_work)
-{
-    running();
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("");
-    wait(4000);
-    put_pending("t", "");
-    expect("reply 1 OK t\n");
-}
-END_TEST
-
-START_TEST(a_claim_does_not_wait_for_ever)
-{
-    running();
-    ask("a", HF_ASK_CLAIM, NULL);
-    ask("a", HF_ASK_CLAIM, NULL);
-    wait(4999);
-    expect("");
-    wait(1);
-    expect("reply 1 ENOENT\nreply 2 ENOENT\n");
-}
-END_TEST
-
-START_TEST(what_is_reserved_is_for_that_agent)
-{
-    running();
-    put("tasks/t", TASK_OF("t", "pending", ",\"reservedFor\":\"b\""));
-    put("pending/r/t", "{\"reservedFor\":\"b\"}");
-    put("tasks/u", TASK_OF("u", "pending", ",\"reservedFor\":\"a\""));
-    put("pending/r/u", "{\"reservedFor\":\"a\"}");
-    put("tasks/v", TASK_OF("v", "pending", ",\"priority\":9"));
-    put("pending/r/v", "{\"priority\":9}");
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("reply 1 OK u\n");
-}
-END_TEST
-
-START_TEST(the_most_urgent_comes_first)
-{
-    running();
-    put("tasks/t", TASK_OF("t", "pending", ""));
-    put("pending/r/t", "{}");
-    put("tasks/u", TASK_OF("u", "pending", ",\"priority\":9"));
-    put("pending/r/u", "{\"priority\":9}");
-    put("tasks/v", TASK_OF("v", "pending", ",\"priority\":1"));
-    put("pending/r/v", "{\"priority\":1}");
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("reply 1 OK u\n");
-}
-END_TEST
-
-START_TEST(equally_good_ones_are_spread)
-{
-    char first[16] = "";
-    bool differs = false;
-
-    for (uint32_t round = 0; round < 8; round++) {
-        running();
-        w.random = round * 0x10000000u;
-        for (int i = 0; i < 9; i++) {
-            char name[8];
-
-            (void)snprintf(name, sizeof name, "t%d", i);
-            put_pending(name, "");
-        }
-        ask("a", HF_ASK_CLAIM, NULL);
-        run_node();
-        ck_assert_ptr_null(strstr(w.log, " t8")); /* not among the eight oldest */
-        if (first[0] == '\0')
-            (void)snprintf(first, sizeof first, "%.15s", w.log);
-        differs = differs || strncmp(first, w.log, 15) != 0;
-        finish();
-    }
-    ck_assert(differs);
-}
-END_TEST
-
-START_TEST(a_claim_that_others_were_faster_with_goes_on_to_the_next)
-{
-    running();
-    put_pending("t", "");
-    put("tasks/t", TASK_OF("t", "acknowledged", "")); /* the index lags behind */
-    put_pending("u", "");
-    ask("a", HF_ASK_CLAIM, NULL);
-    run_node();
-    wait(2000);
-    ck_assert_ptr_nonnull(strstr(w.log, "reply 1 OK u\n"));
-}
-END_TEST
-
-START_TEST(a_claim_that_is_refused_is_decided_anew)
-{
-    running();
-    put_pending("t", "");
-    w.fate = WITHHOLD;
-    ask("a", HF_ASK_CLAIM, NULL);
-    run_node();
-    put("tasks/t", TASK_OF("t", "acknowledged", ""));
-    erase("pending/r/t");
-    arrive();
-    ignore();
-    put_pending("u", "");
-    expect("reply 1 OK u\n");
-}
-END_TEST
-
-static const enum fate LOST[] = { LOSE, LOSE_DONE };
-
-START_TEST(a_claim_whose_outcome_is_unknown_is_found_out)
-{
-    running();
-    put_pending("t", "");
-    w.fate = LOST[_i];
-    ask("a", HF_ASK_CLAIM, NULL);
-    ignore();
-    wait(2000);
-    expect("reply 1 OK t\n");
-    has("tasks/t", "\"state\":\"acknowledged\"");
-}
-END_TEST
-
-START_TEST(a_claim_that_failed_says_why)
-{
-    running();
-    put_pending("t", "");
-    w.fate = FAIL;
-    ask("a", HF_ASK_CLAIM, NULL);
-    run_node();
-    ck_assert_ptr_nonnull(strstr(w.log, "reply 1 ENOSPACE\n"));
-}
-END_TEST
-
-START_TEST(in_jeopardy_nothing_is_claimed_and_nothing_begun)
-{
-    running();
-    ask("a", HF_ASK_CLAIM, NULL);
-    run_node();
-    lease_is(HF_LEASE_JEOPARDY, LEASE, false);
-    put_pending("t", "");
-    expect("reply 1 EAGAIN\n");
-    ask("a", HF_ASK_CLAIM, NULL);
-    ask("a", HF_ASK_START, "t");
-    expect("reply 2 EAGAIN\nreply 3 EAGAIN\n");
-    ask("a", HF_ASK_SELF, NULL);
-    expect("reply 4 OK\n");
-}
-END_TEST
-
-START_TEST(a_claim_that_waits_is_answered_when_the_lease_was_not_proven)
-{
-    running();
-    lease_is(HF_LEASE_HELD, LEASE, false);
-    ask("a", HF_ASK_CLAIM, NULL);
-    w.lease.proven_until = w.now + 2000;
-    must((struct hf_event){ .kind = HF_EVENT_LEASE, .lease = w.lease });
-    expect("");
-    ck_assert_int_le(hf_node_deadline(w.node, w.now), w.now + 2000);
-    w.now += 2000;
-    must((struct hf_event){ .kind = HF_EVENT_TIME });
-    expect("reply 1 EAGAIN\n");
-}
-END_TEST
-
-START_TEST(one_task_at_a_time_unless_its_spec_says_more)
-{
-    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
-
-    working();
-    put_pending("u", "");
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("reply 3 OK t\n"); /* the one that it has */
-    finish();
-
-    spec.role = (char *)"r";
-    spec.max_tasks = 2;
-    begin_with(&(struct hf_node_agent_config){ .name = "a", .spec = &spec }, 1, NULL);
-    settle_in();
-    put_pending("t", "");
-    ignore();
-    ask("a", HF_ASK_CLAIM, NULL);
-    ignore();
-    ask("a", HF_ASK_START, "t");
-    ignore();
-    put_pending("u", "");
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("reply 3 OK u\n");
-}
-END_TEST
-
-START_TEST(a_task_that_was_taken_away_makes_room)
-{
-    working();
-    put("tasks/t", TASK_OF("t", "cancelled", ""));
-    put_pending("u", "");
-    ask("a", HF_ASK_CLAIM, NULL);
-    expect("reply 3 OK u\n");
-}
-END_TEST
 
 /* Work. */
 
 START_TEST(a_task_is_started_and_completed)
 {
-    owning("t");
+    owning();
     w.quiet = false;
     ask("a", HF_ASK_START, "t");
     expect("read tasks/t\n"
@@ -317,7 +83,7 @@ END_TEST
 
 START_TEST(what_the_table_forbids_is_refused_with_its_words)
 {
-    owning("t");
+    owning();
     ask("a", HF_ASK_COMPLETE, "t");
     expect("reply 2 ECONFLICT\n");
 }
@@ -325,7 +91,7 @@ END_TEST
 
 START_TEST(a_write_that_is_refused_is_decided_on_a_fresh_read)
 {
-    owning("t");
+    owning();
     w.fate = WITHHOLD;
     ask("a", HF_ASK_START, "t");
     run_node();
@@ -724,20 +490,6 @@ END_TEST
 
 static void add_stories(TCase *t)
 {
-    tcase_add_test(t, a_claim_is_answered_with_a_task_that_is_committed);
-    tcase_add_test(t, a_claim_waits_for_work);
-    tcase_add_test(t, a_claim_does_not_wait_for_ever);
-    tcase_add_test(t, what_is_reserved_is_for_that_agent);
-    tcase_add_test(t, the_most_urgent_comes_first);
-    tcase_add_test(t, equally_good_ones_are_spread);
-    tcase_add_test(t, a_claim_that_others_were_faster_with_goes_on_to_the_next);
-    tcase_add_test(t, a_claim_that_is_refused_is_decided_anew);
-    tcase_add_loop_test(t, a_claim_whose_outcome_is_unknown_is_found_out, 0, COUNT(LOST));
-    tcase_add_test(t, a_claim_that_failed_says_why);
-    tcase_add_test(t, in_jeopardy_nothing_is_claimed_and_nothing_begun);
-    tcase_add_test(t, a_claim_that_waits_is_answered_when_the_lease_was_not_proven);
-    tcase_add_test(t, one_task_at_a_time_unless_its_spec_says_more);
-    tcase_add_test(t, a_task_that_was_taken_away_makes_room);
     tcase_add_test(t, a_task_is_started_and_completed);
     tcase_add_test(t, a_large_result_lies_elsewhere);
     tcase_add_test(t, a_task_fails);

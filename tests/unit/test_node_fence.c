@@ -1,19 +1,6 @@
 /* The lease in doubt, lost and found: what stands still, what runs again, what is killed. */
 #include "unit/node_fixture.h"
 
-/* A task that a owns, as its own life of that revision. */
-static void put_owned(const char *id, const char *state, int64_t lease, int64_t create_rev)
-{
-    char key[100], value[500];
-
-    (void)snprintf(key, sizeof key, "tasks/%s", id);
-    (void)snprintf(value, sizeof value,
-                   "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"%s\",\"owner\":{\"agent\":\"a\","
-                   "\"incarnation\":{\"leaseId\":\"%lld\",\"createRevision\":\"%lld\"}}}",
-                   id, state, (long long)lease, (long long)create_rev);
-    put(key, value);
-}
-
 START_TEST(what_runs_stands_still_while_its_lease_is_in_doubt)
 {
     running();

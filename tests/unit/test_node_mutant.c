@@ -8,26 +8,6 @@ static void without(enum hf_mutant mutant)
     running();
 }
 
-static void lose_lease(void)
-{
-    lease_is(HF_LEASE_LOST, 0, true);
-    ignore();
-    expire(LEASE);
-}
-
-static void put_owned(const char *id)
-{
-    char key[100], value[400];
-
-    (void)snprintf(key, sizeof key, "tasks/%s", id);
-    (void)snprintf(value, sizeof value,
-                   "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"in_progress\",\"owner\":{"
-                   "\"agent\":\"a\",\"incarnation\":{\"leaseId\":\"42\","
-                   "\"createRevision\":\"104\"}}}",
-                   id);
-    put(key, value);
-}
-
 START_TEST(thaw_unproven)
 {
     without(HF_MUTANT_THAW_UNPROVEN);
@@ -51,7 +31,7 @@ END_TEST
 START_TEST(adopt_some)
 {
     without(HF_MUTANT_ADOPT_SOME);
-    put_owned("t");
+    put_owned("t", "in_progress", LEASE, 104);
     lose_lease();
     w.fate = WITHHOLD;
     w.spared = 2; /* the host, and the rejoin */
