@@ -56,7 +56,7 @@ struct hfs_cluster_config {
     hf_ms step_max;            /* a step of a task takes 50 ms to this; 0: 1 s */
     unsigned steps_max;        /* of a task; 0: 5 */
     bool note_values;          /* in the transcript */
-    uint64_t mutants;          /* rules that the controllers lack (core/mutant.h) */
+    uint64_t mutants;          /* rules that are missing (core/mutant.h) */
 };
 
 struct hfs_cluster;

@@ -279,6 +279,7 @@ static struct hf_node *make_node(struct hfs_host *host)
         .agent_count = count,
         .policy = hf_node_policy_default(),
         .seed = hfs_random_next(&cluster->dice),
+        .mutants = cluster->cfg.mutants,
     });
 }
 
