@@ -33,6 +33,8 @@ static hf_ms draw_step(struct hfs_agent *agent)
     struct hfs_cluster *cluster = cluster_of(agent);
     hf_ms most = cluster->cfg.step_max > 0 ? cluster->cfg.step_max : STEP_MS;
 
+    if (cluster->cfg.step_exact > 0)
+        return cluster->cfg.step_exact;
     return 50 + (hf_ms)hfs_random_below(&cluster->dice, (uint64_t)most);
 }
 
@@ -41,6 +43,8 @@ static unsigned steps_of(struct hfs_cluster *cluster, const char *task)
 {
     unsigned sum = 0, most = cluster->cfg.steps_max > 0 ? cluster->cfg.steps_max : STEPS;
 
+    if (cluster->cfg.steps_exact > 0)
+        return cluster->cfg.steps_exact;
     for (const char *c = task; *c != '\0'; c++)
         sum = sum * 31 + (unsigned char)*c;
     return 1 + sum % most;
@@ -186,6 +190,13 @@ static bool do_step(struct hfs_agent *agent)
     return false;
 }
 
+static bool keeps(struct hfs_cluster *cluster)
+{
+    if (cluster->cfg.keeps_all || cluster->cfg.keeps_none)
+        return cluster->cfg.keeps_all;
+    return hfs_random_percent(&cluster->dice, 40);
+}
+
 static void work(struct hfs_agent *agent)
 {
     if (!agent->started) {
@@ -193,7 +204,7 @@ static void work(struct hfs_agent *agent)
     } else if (agent->step >= agent->steps) {
         ask(agent, HF_ASK_COMPLETE, 0);
     } else if (!do_step(agent)) {
-        if (hfs_random_percent(&cluster_of(agent)->dice, 40))
+        if (keeps(cluster_of(agent)))
             ask(agent, HF_ASK_CHECKPOINT, 0);
         else
             after(agent, draw_step(agent));

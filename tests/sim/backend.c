@@ -8,9 +8,6 @@
 
 enum { SURVEY_MS = 2000 };
 
-/* What the model says of itself for a wall clock: some moment in 2026. */
-#define WALL_BEGIN INT64_C(1780000000000)
-
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 static hf_ms now(void *self)
@@ -24,7 +21,7 @@ static hf_ms wall(void *self)
 {
     struct hfs_client *client = self;
 
-    return WALL_BEGIN + client->net->world->now;
+    return HFS_WALL_BEGIN + client->net->world->now;
 }
 
 static int draw(void *self, void *out, size_t len)

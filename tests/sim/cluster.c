@@ -9,6 +9,15 @@ static void on_commit(const struct hfs_process *writer, void *arg)
     struct hfs_cluster *cluster = arg;
 
     hfs_check_commit(cluster->check, writer);
+    if (cluster->ear.on_commit != NULL)
+        cluster->ear.on_commit(writer, cluster->ear.arg);
+}
+
+static bool on_send(struct hfs_process *from, const struct hfs_request *request, void *arg)
+{
+    const struct hfs_ear *ear = &((struct hfs_cluster *)arg)->ear;
+
+    return ear->on_send != NULL && ear->on_send(from, request, ear->arg);
 }
 
 /* What etcd promised, and to whom. */
@@ -45,7 +54,7 @@ static void init_controller(struct hfs_cluster *cluster, unsigned number)
     struct hfs_controller *controller = &cluster->controllers[number];
 
     controller->cluster = cluster;
-    (void)snprintf(controller->name, sizeof controller->name, "controller-%u", number + 1);
+    (void)snprintf(controller->name, sizeof controller->name, "c%u", number + 1);
     hfs_process_init(&controller->process, &cluster->world, controller->name);
     controller->process.clock_offset = (hf_ms)hfs_random_below(&cluster->dice, 100000000);
 }
@@ -66,6 +75,7 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     cluster->net.faults.delay_max = 3;
     cluster->check = hfs_check_new(&cluster->world, cluster->etcd, HFS_NS);
     cluster->net.on_commit = on_commit;
+    cluster->net.on_send = on_send;
     cluster->net.on_served = on_served;
     cluster->net.arg = cluster;
     hfs_process_init(&cluster->person, &cluster->world, "person");

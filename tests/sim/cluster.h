@@ -55,6 +55,10 @@ struct hfs_cluster_config {
     uint8_t stubborn_percent;  /* processes that do not end when they are asked to */
     hf_ms step_max;            /* a step of a task takes 50 ms to this; 0: 1 s */
     unsigned steps_max;        /* of a task; 0: 5 */
+    hf_ms step_exact;          /* each step takes this; 0: as drawn */
+    unsigned steps_exact;      /* each task has so many; 0: as drawn */
+    bool keeps_all;            /* a checkpoint after each step; else as drawn, ... */
+    bool keeps_none;           /* ... or none at all */
     bool note_values;          /* in the transcript */
     uint64_t mutants;          /* rules that are missing (core/mutant.h) */
 };
@@ -133,8 +137,18 @@ struct hfs_body {
     int64_t seq;
 };
 
+/* Somebody who listens. All may be NULL. */
+struct hfs_ear {
+    /* As in sim/net.h, after the checkers have looked. */
+    void (*on_commit)(const struct hfs_process *writer, void *arg);
+    /* A request leaves its sender; true: it gets lost. */
+    bool (*on_send)(struct hfs_process *from, const struct hfs_request *request, void *arg);
+    void *arg;
+};
+
 struct hfs_cluster {
     struct hfs_cluster_config cfg;
+    struct hfs_ear ear;
     struct hfs_world world;
     struct hfs_etcd *etcd;
     struct hfs_net net;

@@ -221,9 +221,14 @@ static void let_go(struct hfs_agent *agent, const struct hf_intent_process *act)
 
     if (!agent->held || agent->begun || agent->ended)
         return;
-    hfs_note(&cluster->world, "%s begins on %s as %lld (%s)%s%s", agent->config->name,
-             host->name, (long long)(act->incarnation & SEQ_MASK), agent->instance,
-             act->task != NULL ? " with " : "", act->task != NULL ? act->task : "");
+    if (act->checkpoint > 0)
+        hfs_note(&cluster->world, "%s begins on %s with %s from checkpoint %lld",
+                 agent->config->name, host->name, act->task, (long long)act->checkpoint);
+    else
+        hfs_note(&cluster->world, "%s begins on %s%s%s", agent->config->name, host->name,
+                 act->task != NULL ? " with " : "", act->task != NULL ? act->task : "");
+    hfs_note(&cluster->world, "  as %lld (%s)", (long long)(act->incarnation & SEQ_MASK),
+             agent->instance);
     agent->begun = true;
     agent->incarnation = act->incarnation;
     agent->lease = host->record.id;

@@ -118,7 +118,8 @@ static void on_intent(const struct hf_intent *intent, void *arg)
         hfs_link_tell(host, &event);
         break;
     case HF_INTENT_ALERT:
-        hfs_note(&host->cluster->world, "alert of %s: %s", host->name, intent->alert.why);
+        hfs_note(&host->cluster->world, "%s alerts: %s; next: %s", host->name,
+                 intent->alert.why, intent->alert.next);
         break;
     default: break;
     }
@@ -180,7 +181,7 @@ void hfs_link_crash(struct hfs_host *host)
 
     if (link == NULL)
         return;
-    hfs_note(&host->cluster->world, "the link of %s dies", host->name);
+    hfs_note(&host->cluster->world, "%s loses its link", host->name);
     host->link = NULL;
     bury(link);
     hfs_keeper_on_link_gone(host);
@@ -316,7 +317,7 @@ void hfs_link_start(struct hfs_host *host)
     struct hf_backend backend;
 
     sweep(cluster);
-    hfs_note(&cluster->world, "a link of %s begins", host->name);
+    hfs_note(&cluster->world, "%s has a link", host->name);
     link->host = host;
     hfs_client_init(&link->client, &cluster->net, &host->process,
                     hfs_random_next(&cluster->dice));

@@ -10,6 +10,7 @@
 
 #include "core/mutant.h"
 #include "sim/run.h"
+#include "sim/scenario.h"
 
 enum { LAST_LINES = 80, LINE_SIZE = 1000 };
 
@@ -17,7 +18,9 @@ struct options {
     uint64_t from, seeds;
     unsigned jobs;
     bool trace, values, shrink, speed, restores, mutants;
-    uint64_t mutant; /* a bit, or none */
+    uint64_t mutant;                  /* a bit, or none */
+    const char *scenario, *scenarios; /* a file, a folder of them */
+    bool update;
 };
 
 /* The last moments. */
@@ -290,13 +293,28 @@ static int measure_speed(void)
                                                                     : EXIT_FAILURE;
 }
 
+static int play_scenarios(const struct options *options)
+{
+    bool ok;
+
+    if (options->scenarios != NULL)
+        ok = hfs_scenario_folder(options->scenarios,
+                                 options->update ? HFS_SCENARIO_UPDATE : HFS_SCENARIO_COMPARE);
+    else
+        ok = hfs_scenario_file(options->scenario,
+                               options->update ? HFS_SCENARIO_UPDATE : HFS_SCENARIO_PRINT);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int usage(void)
 {
     (void)fprintf(stderr,
                   "usage: holdfast-sim [--seeds N] [--from S] [--jobs J] [--trace] [--values]\n"
                   "                    [--shrink] [--restores] [--mutant NAME]\n"
                   "       holdfast-sim --mutants [--seeds N] [--from S]\n"
-                  "       holdfast-sim --speed\n");
+                  "       holdfast-sim --speed\n"
+                  "       holdfast-sim --scenario FILE [--update]\n"
+                  "       holdfast-sim --scenarios FOLDER [--update]\n");
     return 2;
 }
 
@@ -317,7 +335,9 @@ int main(int argc, char **argv)
         { "trace", no_argument, NULL, 't' },
         { "shrink", no_argument, NULL, 's' },
         { "speed", no_argument, NULL, 'S' },
-
+        { "scenario", required_argument, NULL, 'c' },
+        { "scenarios", required_argument, NULL, 'C' },
+        { "update", no_argument, NULL, 'u' },
         { "values", no_argument, NULL, 'v' },
         { "restores", no_argument, NULL, 'r' },
         { "mutant", required_argument, NULL, 'm' },
@@ -337,6 +357,9 @@ int main(int argc, char **argv)
         case 't': options.trace = true; break;
         case 's': options.shrink = true; break;
         case 'S': options.speed = true; break;
+        case 'c': options.scenario = optarg; break;
+        case 'C': options.scenarios = optarg; break;
+        case 'u': options.update = true; break;
         case 'm': ok = ok && parse_mutant(optarg, &options.mutant); break;
         case 'M': options.mutants = true; break;
         case 'r': options.restores = true; break;
@@ -347,6 +370,8 @@ int main(int argc, char **argv)
     if (!ok)
         return usage();
     options.jobs = (unsigned)jobs;
+    if (options.scenario != NULL || options.scenarios != NULL)
+        return play_scenarios(&options);
     if (options.speed)
         return measure_speed();
     if (options.mutants)

@@ -215,6 +215,8 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
                                        .fn = fn,
                                        .arg = arg };
     letter->refs++;
+    if (net->on_send != NULL && net->on_send(from, letter->request, net->arg))
+        return exchange;
     if (!draw_loss(net))
         post(exchange);
     if (hfs_random_percent(&net->world->random, net->faults.repeat_percent))

@@ -27,8 +27,10 @@ struct hfs_net {
     struct hfs_stream *streams;
     hfs_rev pumped;                   /* up to which the watches were told */
     const struct hfs_process *writer; /* whose request is being served; NULL: nobody's */
-    /* The store has changed, by a request of `writer` (NULL: by etcd itself); a request was
-     * answered. NULL: nobody asks. Must not send anything from inside. */
+    /* A request leaves (true: it gets lost); the store has changed, by a request of `writer`
+     * (NULL: by etcd itself); a request was answered. NULL: nobody asks. Must not send anything
+     * from inside. */
+    bool (*on_send)(struct hfs_process *from, const struct hfs_request *request, void *arg);
     void (*on_commit)(const struct hfs_process *writer, void *arg);
     void (*on_served)(const struct hfs_process *from, const struct hfs_request *request,
                       const struct hfs_answer *answer, void *arg);

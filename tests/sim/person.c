@@ -271,7 +271,7 @@ void hfs_person_submit(struct hfs_cluster *cluster, const char *task, const char
 {
     struct hfs_errand *errand = errand_new(cluster, ERRAND_SUBMIT, task);
 
-    hfs_note(&cluster->world, "submit %s for %s", task, role);
+    hfs_note(&cluster->world, "  submit %s for %s", task, role);
     (void)snprintf(errand->role, sizeof errand->role, "%s", role);
     cluster->submitted++;
     begin(errand);
@@ -281,26 +281,26 @@ void hfs_person_want(struct hfs_cluster *cluster, const char *agent, bool runnin
 {
     struct hfs_errand *errand = errand_new(cluster, ERRAND_WANT, agent);
 
-    hfs_note(&cluster->world, "%s is wanted %s", agent, running ? "running" : "stopped");
+    hfs_note(&cluster->world, "  %s is wanted %s", agent, running ? "running" : "stopped");
     errand->running = running;
     begin(errand);
 }
 
 void hfs_person_restart(struct hfs_cluster *cluster, const char *agent)
 {
-    hfs_note(&cluster->world, "restart %s", agent);
+    hfs_note(&cluster->world, "  restart %s", agent);
     begin(errand_new(cluster, ERRAND_RESTART, agent));
 }
 
 void hfs_person_cancel(struct hfs_cluster *cluster, const char *task)
 {
-    hfs_note(&cluster->world, "cancel %s", task);
+    hfs_note(&cluster->world, "  cancel %s", task);
     begin(errand_new(cluster, ERRAND_CANCEL, task));
 }
 
 void hfs_person_retry(struct hfs_cluster *cluster, const char *task)
 {
-    hfs_note(&cluster->world, "retry %s", task);
+    hfs_note(&cluster->world, "  retry %s", task);
     begin(errand_new(cluster, ERRAND_RETRY, task));
 }
 

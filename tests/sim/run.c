@@ -291,19 +291,15 @@ static bool has_kind(const struct hfs_run *run, enum hfs_fault_kind kind)
     return false;
 }
 
-/* Until everything is done, or has been quiet for too long. */
-static bool come_to_rest(struct hfs_cluster *cluster, const struct hfs_run *run,
-                         struct hfs_verdict *verdict)
+bool hfs_run_come_to_rest(struct hfs_cluster *cluster, hf_ms extra, char *ret_why, size_t size)
 {
-    hf_ms begun = cluster->world.now, quiet_since = begun, most = REST_MS + PASSED_MS;
-
-    if (has_kind(run, HFS_FAULT_WATCHES))
-        most += RESYNC_MS;
+    hf_ms begun = cluster->world.now, quiet_since = begun;
+    hf_ms most = REST_MS + PASSED_MS + extra;
 
     for (;;) {
         if (!hfs_cluster_run(cluster, LOOK_MS))
             return false;
-        if (hfs_run_is_at_rest(cluster, verdict->why, sizeof verdict->why))
+        if (hfs_run_is_at_rest(cluster, ret_why, size))
             return true;
         if (hfs_check_is_waiting(cluster->check) || cluster->last_death > quiet_since)
             quiet_since = cluster->world.now;
@@ -324,7 +320,9 @@ struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *ar
     if (verdict.ok) {
         hfs_note(&cluster->world, "(the faults stop)");
         hfs_trouble_heal(trouble);
-        verdict.ok = come_to_rest(cluster, run, &verdict);
+        verdict.ok =
+            hfs_run_come_to_rest(cluster, has_kind(run, HFS_FAULT_WATCHES) ? RESYNC_MS : 0,
+                                 verdict.why, sizeof verdict.why);
     }
     violation = hfs_check_get_violation(cluster->check);
     if (violation != NULL)

@@ -96,4 +96,8 @@ void hfs_trouble_heal(struct hfs_trouble *trouble);
 /* Whether everything has come to rest; else *ret_why says what has not. */
 bool hfs_run_is_at_rest(struct hfs_cluster *cluster, char *ret_why, size_t size);
 
+/* Lets time pass until everything is done (true), or an invariant is violated, or it has been
+ * quiet for too long: `extra` is what the faults before may add to that. */
+bool hfs_run_come_to_rest(struct hfs_cluster *cluster, hf_ms extra, char *ret_why, size_t size);
+
 #endif

@@ -17,6 +17,9 @@
 #include "sim/model_etcd.h"
 #include "sim/random.h"
 
+/* What the wall clocks say when the world begins: some moment in 2026. */
+#define HFS_WALL_BEGIN INT64_C(1780000000000)
+
 struct hfs_world;
 struct hfs_timer;
 typedef void (*hfs_timer_fn)(struct hfs_timer *timer);
