@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "controller/settings.h"
 #include "schema/config.h"
 #include "schema/options.h"
 
@@ -59,7 +60,8 @@ static bool write_page(const char *file, const struct hf_buf *page)
 /* The programs' own tables join the common one here. */
 static int write_reference(struct hf_buf *out)
 {
-    const struct hf_option_group groups[] = { hf_options_group(NULL) };
+    const struct hf_option_group groups[] = { hf_options_group(NULL),
+                                              ctl_settings_group(NULL) };
     HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
     int rc = hf_config_init(&cfg, groups, sizeof groups / sizeof groups[0]);
 

@@ -1,0 +1,22 @@
+/* tasks.h - how tasks are shown, for the commands that show them. */
+#ifndef CLI_TASKS_H
+#define CLI_TASKS_H
+
+#include "cli/cli.h"
+#include "cli/out.h"
+#include "cli/store.h"
+
+/* HF_ENOENT with a sentence when there is none. */
+int cli_read_task(struct cli *cli, const char *id, struct cli_record *ret_record) HF_MUST_CHECK;
+
+static inline const Holdfast__V1__Task *cli_task_of(const struct cli_record *record)
+{
+    return (const Holdfast__V1__Task *)record->message;
+}
+
+enum cli_colour cli_task_colour(Holdfast__V1__Task__State state);
+
+/* One task as the output format wants it: all of it, or its id alone. */
+int cli_print_task(struct cli *cli, const Holdfast__V1__Task *task) HF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,268 @@
+#include "controller/controller.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <uv.h>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "controller/observe.h"
+#include "core/moments.h"
+#include "io/backend_etcd.h"
+#include "io/connect.h"
+#include "io/runner.h"
+#include "schema/json.h"
+
+enum { ASK_AGAIN_MS = 1000, TTL_FLOOR_MS = 10000 };
+
+struct controller {
+    const struct ctl_settings *settings;
+    uv_loop_t loop;
+    uv_signal_t term, intr;
+    uv_timer_t retry; /* before etcd is asked again, at the start */
+    struct hf_etcd *etcd;
+    struct hf_backend_etcd *backend;
+    struct hf_engine *engine;
+    struct ctl_observer observer;
+    struct hf_runner *runner;
+    bool waiting;  /* etcd was away when it was first asked */
+    bool stopping; /* from here on only the end matters */
+    int rc;
+    struct hf_error why;
+};
+
+static void on_runner_closed(void *arg)
+{
+    struct controller *ctl = arg;
+
+    hf_backend_etcd_close(ctl->backend, NULL, NULL);
+    hf_etcd_close(ctl->etcd, NULL, NULL);
+}
+
+/* The end, whichever way: hands over when there is something to hand over. */
+static void stop(struct controller *ctl)
+{
+    if (ctl->stopping)
+        return;
+    ctl->stopping = true;
+    uv_close((uv_handle_t *)&ctl->term, NULL);
+    uv_close((uv_handle_t *)&ctl->intr, NULL);
+    uv_close((uv_handle_t *)&ctl->retry, NULL);
+    if (ctl->runner != NULL)
+        hf_runner_close(ctl->runner, true, on_runner_closed, ctl);
+    else
+        on_runner_closed(ctl);
+}
+
+/* `rc` with its sentence in ctl->why: it cannot do its job. */
+static void give_up(struct controller *ctl, int rc)
+{
+    if (!ctl->stopping)
+        ctl->rc = rc;
+    stop(ctl);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    HF_LOG_INFO("stopping", HF_STR("signal", number == SIGTERM ? "TERM" : "INT"),
+                HF_STR("next", "hands over"));
+    stop(handle->data);
+}
+
+/* The engine's words for others. */
+
+static void on_intent(const struct hf_intent *intent, void *arg)
+{
+    (void)arg;
+    if (intent->kind == HF_INTENT_ALERT)
+        HF_LOG_WARN("alert", HF_STR("subject", intent->subject), HF_STR("why", intent->why),
+                    HF_STR("next", intent->alert.next));
+}
+
+/* Before it has seen everything once, a refusal means that it will never do its job. */
+static void on_trouble(const char *what, int err, const char *message, void *arg)
+{
+    static struct hf_log_limit limit = { .interval = 10000, .burst = 10 };
+    struct controller *ctl = arg;
+
+    if (err == HF_EDENIED && !ctl->observer.synced) {
+        give_up(ctl, hf_error_set(&ctl->why, HF_EDENIED,
+                                  "etcd refuses this user (%s): give it the controller's role",
+                                  message));
+        return;
+    }
+    hf_log_write(HF_LOG_LEVEL_WARN, &limit, "trouble",
+                 HF_LOG_FIELDS_(HF_STR("what", what), HF_STR("error", hf_err_name(err)),
+                                HF_STR("message", message), HF_STR("next", "tries again")));
+}
+
+/* Standing. */
+
+static int encode_leader(const struct controller *ctl, struct hf_buf *out)
+{
+    Holdfast__V1__Leader leader = HOLDFAST__V1__LEADER__INIT;
+    Google__Protobuf__Timestamp since;
+
+    leader.id = (char *)ctl->settings->id;
+    leader.since = hf_moment_write(hf_clock_wall(), &since);
+    leader.version = (char *)HOLDFAST_VERSION;
+    return hf_json_encode(&leader.base, out);
+}
+
+static struct hf_lease_policy lease_policy(hf_ms ttl)
+{
+    struct hf_lease_policy policy = hf_lease_policy_default();
+    hf_ms attempt;
+
+    policy.ttl = ttl;
+    policy.ttl_floor = ttl < TTL_FLOOR_MS ? ttl : TTL_FLOOR_MS;
+    attempt = policy.ttl_floor * policy.attempt.num / policy.attempt.den;
+    if (policy.retry_max > attempt)
+        policy.retry_max = attempt;
+    return policy;
+}
+
+static int stand(struct controller *ctl)
+{
+    struct hf_backend backend = hf_backend_etcd_get(ctl->backend);
+    HF_CLEANUP_BUF struct hf_buf leader = { 0 };
+    struct hf_runner_config cfg = { .ns = ctl->settings->common.namespace,
+                                    .decider = ctl_observer_get_decider(&ctl->observer),
+                                    .lease = lease_policy(ctl->settings->ttl),
+                                    .election = hf_election_policy_default(),
+                                    .on_intent = on_intent,
+                                    .on_trouble = on_trouble,
+                                    .arg = ctl };
+    int rc = encode_leader(ctl, &leader);
+
+    if (rc != HF_OK)
+        return hf_error_set(&ctl->why, rc, "%s", hf_err_text(rc));
+    cfg.leader = (struct hf_bytes){ .data = leader.data, .len = leader.len };
+    return hf_runner_new(&backend, &cfg, &ctl->runner, &ctl->why);
+}
+
+/* The first question: is etcd there, and does it let us in? */
+
+static void ask(struct controller *ctl);
+
+static void on_retry(uv_timer_t *timer)
+{
+    ask(timer->data);
+}
+
+static void wait_for_etcd(struct controller *ctl, const char *message)
+{
+    if (!ctl->waiting)
+        HF_LOG_WARN("waiting_for_etcd", HF_STR("message", message),
+                    HF_STR("next", "asks again until it answers"));
+    ctl->waiting = true;
+    (void)uv_timer_start(&ctl->retry, on_retry, ASK_AGAIN_MS, 0);
+}
+
+static void on_answer(const struct hf_range_result *result, void *arg)
+{
+    struct controller *ctl = arg;
+    int rc;
+
+    if (ctl->stopping)
+        return;
+    switch (result->result.err) {
+    case HF_OK:
+        HF_LOG_INFO("connected", HF_INT("revision", result->result.header.revision));
+        rc = stand(ctl);
+        if (rc != HF_OK)
+            give_up(ctl, rc);
+        return;
+    case HF_EDENIED:
+        give_up(ctl, hf_error_set(&ctl->why, HF_EDENIED,
+                                  "etcd refuses this user (%s): check --user or --cert",
+                                  result->result.message));
+        return;
+    case HF_EINVAL:
+        give_up(ctl, hf_error_set(&ctl->why, HF_EINVAL, "etcd does not understand us: %s",
+                                  result->result.message));
+        return;
+    default: wait_for_etcd(ctl, result->result.message);
+    }
+}
+
+static void ask(struct controller *ctl)
+{
+    char key[HF_KEY_SIZE];
+    struct hf_range_request request = { .keys_only = true };
+    int len = hf_key_format(ctl->settings->common.namespace,
+                            &(struct hf_key){ .kind = HF_KEY_META }, key, &ctl->why);
+    int rc = len < 0 ? len : HF_OK;
+
+    if (rc == HF_OK) {
+        request.range.key = (struct hf_bytes){ .data = key, .len = (size_t)len };
+        rc = hf_etcd_range(ctl->etcd, &request, on_answer, ctl, NULL);
+    }
+    if (rc == HF_ENOMEM)
+        wait_for_etcd(ctl, hf_err_text(rc));
+    else if (rc != HF_OK)
+        give_up(ctl, hf_error_set(&ctl->why, rc, "%s", hf_err_text(rc)));
+}
+
+/* Life. */
+
+static int open_parts(struct controller *ctl)
+{
+    const struct ctl_settings *settings = ctl->settings;
+    struct hf_etcd_config etcd = hf_connect_config(&settings->common);
+    struct hf_engine_config engine = { .ns = settings->common.namespace,
+                                       .id = settings->id,
+                                       .policy = hf_engine_policy_default() };
+    int rc = hf_id_random(&engine.seed, sizeof engine.seed);
+
+    if (rc != HF_OK)
+        return hf_error_set(&ctl->why, rc, "the kernel gives no random bytes");
+    ctl->engine = hf_engine_new(&engine);
+    if (ctl->engine == NULL)
+        return hf_error_set(&ctl->why, HF_ENOMEM, "out of memory");
+    ctl_observer_init(&ctl->observer, ctl->engine, settings->id);
+    etcd.separate_channels = true;
+    rc = hf_etcd_new(&ctl->loop, &etcd, &ctl->etcd, &ctl->why);
+    if (rc == HF_OK)
+        rc = hf_backend_etcd_new(&ctl->loop, ctl->etcd, &ctl->backend);
+    return rc;
+}
+
+/* libuv fails here only without memory or descriptors. */
+static bool open_handles(struct controller *ctl)
+{
+    ctl->term.data = ctl->intr.data = ctl->retry.data = ctl;
+    return uv_signal_init(&ctl->loop, &ctl->term) == 0 &&
+           uv_signal_init(&ctl->loop, &ctl->intr) == 0 &&
+           uv_timer_init(&ctl->loop, &ctl->retry) == 0 &&
+           uv_signal_start(&ctl->term, on_signal, SIGTERM) == 0 &&
+           uv_signal_start(&ctl->intr, on_signal, SIGINT) == 0;
+}
+
+int ctl_run(const struct ctl_settings *settings, struct hf_error *err)
+{
+    struct controller ctl = { .settings = settings };
+    int rc;
+
+    if (uv_loop_init(&ctl.loop) != 0)
+        return hf_error_set(err, HF_EIO, "no event loop can be made");
+    rc = open_parts(&ctl);
+    if (rc == HF_OK && !open_handles(&ctl))
+        rc = hf_error_set(&ctl.why, HF_EIO, "signals cannot be received");
+    if (rc == HF_OK) {
+        HF_LOG_INFO("starting", HF_STR("version", HOLDFAST_VERSION),
+                    HF_INT("ttl_ms", settings->ttl));
+        ask(&ctl);
+        (void)uv_run(&ctl.loop, UV_RUN_DEFAULT);
+        rc = ctl.rc;
+        (void)uv_loop_close(&ctl.loop);
+    }
+    hf_engine_free(ctl.engine);
+    if (rc == HF_OK)
+        HF_LOG_INFO("stopped", HF_INT("status", 0));
+    else
+        *err = ctl.why;
+    return rc;
+}

@@ -1,0 +1,98 @@
+#include "controller/settings.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "schema/name.h"
+
+static const struct hf_option TABLE[] = {
+    {
+        .key = "controller.id",
+        .flag = "id",
+        .env = "HOLDFAST_CONTROLLER_ID",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct ctl_settings, id),
+        .help = "The name of this controller among the others of its namespace; without it the "
+                "host's name and the process id.",
+    },
+    {
+        .key = "controller.ttl",
+        .flag = "ttl",
+        .env = "HOLDFAST_CONTROLLER_TTL",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_settings, ttl),
+        .min = 2000,
+        .max = 600000,
+        .preset = "10s",
+        .help = "How long a leader that vanished is waited for before another one leads.",
+    },
+    {
+        .key = "controller.listen",
+        .flag = "listen",
+        .env = "HOLDFAST_CONTROLLER_LISTEN",
+        .value = "ADDRESS:PORT",
+        HF_OPTION_FIELD(STRING, struct ctl_settings, listen),
+        .help = "Where to serve /healthz, /readyz and /metrics over HTTP; port 0 takes a free "
+                "one. Without it nothing is served.",
+    },
+    {
+        .key = "controller.port_file",
+        .flag = "port-file",
+        .value = "FILE",
+        HF_OPTION_FIELD(STRING, struct ctl_settings, port_file),
+        .help = "File that the port is written to once it is served.",
+    },
+    {
+        .key = "alert.command",
+        .flag = "alert-command",
+        .env = "HOLDFAST_ALERT_COMMAND",
+        .value = "PROGRAM,ARG,...",
+        HF_OPTION_FIELD(STRINGS, struct ctl_settings, alert_command),
+        .help = "Program to run, without a shell, when a person should hear of something; the "
+                "event comes as JSON on its standard input.",
+    },
+    {
+        .key = "alert.timeout",
+        .flag = "alert-timeout",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_settings, alert_timeout),
+        .min = 100,
+        .max = 600000,
+        .preset = "10s",
+        .help = "How long that program may take before it is killed.",
+    },
+};
+
+struct hf_option_group ctl_settings_group(struct ctl_settings *settings)
+{
+    return (struct hf_option_group){
+        .title = "Options of holdfast-controller",
+        .options = TABLE,
+        .count = sizeof TABLE / sizeof TABLE[0],
+        .target = settings,
+    };
+}
+
+static int make_id(struct ctl_settings *settings, struct hf_error *err)
+{
+    char host[HF_NAME_SIZE] = "", name[HF_NAME_SIZE];
+    int rc;
+
+    if (gethostname(host, sizeof host - 1) != 0)
+        return hf_error_set(err, HF_EIO, "this host has no name: choose one with --id");
+    rc = hf_name_lower("host name", host, name, err);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(settings->made_id, sizeof settings->made_id, "%s-%d", name, (int)getpid());
+    settings->id = settings->made_id;
+    return hf_name_check("controller.id", settings->id, err);
+}
+
+int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err)
+{
+    if (settings->port_file != NULL && settings->listen == NULL)
+        return hf_error_set(err, HF_EINVAL,
+                            "controller.port_file is set without controller.listen: say where "
+                            "to serve (--listen 127.0.0.1:0)");
+    return settings->id != NULL ? HF_OK : make_id(settings, err);
+}

@@ -1,0 +1,25 @@
+/* settings.h - what can be set for a controller: flags, environment and file by one table. */
+#ifndef CTL_SETTINGS_H
+#define CTL_SETTINGS_H
+
+#include "schema/options.h"
+
+/* Texts belong to the hf_config that filled it. */
+struct ctl_settings {
+    struct hf_options common;
+    const char *id; /* never NULL after ctl_settings_complete */
+    hf_ms ttl;
+    const char *listen;
+    const char *port_file;
+    struct hf_strings alert_command;
+    hf_ms alert_timeout;
+    char made_id[300]; /* where no id was given */
+};
+
+/* The controller's own table, filling *settings (NULL to only print it). Cannot fail. */
+struct hf_option_group ctl_settings_group(struct ctl_settings *settings);
+
+/* Fills in what depends on the machine, and checks the rest. */
+int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err) HF_MUST_CHECK;
+
+#endif

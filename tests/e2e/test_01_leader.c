@@ -1,0 +1,144 @@
+/* The real controllers on a real etcd: one leads, and whatever becomes of it, another one does.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/client.h"
+#include "support/etcd.h"
+#include "support/program.h"
+#include "support/suite.h"
+
+#define ROOT "/holdfast/default/"
+
+enum { STEP_MS = 60000 };
+
+static struct hft_etcd server;
+static struct hft_client hand;
+static struct hft_program a, b;
+
+static void setup(void)
+{
+    hft_etcd_start(&server, &(struct hft_etcd_options){ .no_fsync = true });
+    hft_client_open(&hand, server.endpoint, NULL);
+    a = b = (struct hft_program){ 0 };
+}
+
+static void teardown(void)
+{
+    if (a.pid != 0)
+        hft_program_kill(&a);
+    if (b.pid != 0)
+        hft_program_kill(&b);
+    hft_client_close(&hand);
+    hft_etcd_done(&server);
+}
+
+static void start(struct hft_program *program, const char *id)
+{
+    hft_program_start(program, "holdfast-controller", server.dir.path, id, server.endpoint,
+                      "--id", id, "--ttl", "3s", NULL);
+}
+
+static bool leads(void *arg)
+{
+    char wanted[64];
+    struct hft_outcome leader = hft_read(&hand, ROOT "controller/leader");
+
+    (void)snprintf(wanted, sizeof wanted, "\"id\":\"%s\"", (const char *)arg);
+    return leader.count == 1 && strstr(leader.value, wanted) != NULL;
+}
+
+static void until_leads(const char *id)
+{
+    hft_wait_or_fail(leads, (void *)id, STEP_MS, id);
+}
+
+static void start_both(void)
+{
+    start(&a, "a");
+    until_leads("a");
+    start(&b, "b");
+    hft_program_until_said(&b, "event=synced", STEP_MS);
+}
+
+START_TEST(a_leader_is_seen_and_a_task_that_is_submitted_is_listed)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output leader = { 0 }, submitted = { 0 }, listed = { 0 };
+
+    start(&a, "a");
+    until_leads("a");
+    hft_cli(&leader, server.endpoint, "leader", "-o", "name", NULL);
+    ck_assert_int_eq(leader.status, 0);
+    ck_assert_str_eq(leader.out, "a\n");
+    hft_cli(&submitted, server.endpoint, "task", "submit", "--role", "writer", "--id", "t1",
+            "--payload", "hello", "-o", "name", NULL);
+    ck_assert_msg(submitted.status == 0, "%s", submitted.err);
+    hft_cli(&listed, server.endpoint, "task", "ls", NULL);
+    ck_assert_int_eq(listed.status, 0);
+    ck_assert_str_eq(listed.out,
+                     "TASK  ROLE    STATE    OWNER  ATTEMPT  PRIORITY  CHECKPOINT  REASON\n"
+                     "t1    writer  pending  -            0         0           -  -\n");
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+}
+END_TEST
+
+START_TEST(a_leader_that_is_told_to_stop_hands_over_at_once)
+{
+    start_both();
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+    ck_assert_msg(!leads((void *)"a"), "its key outlives it"); /* until its lease runs out */
+    until_leads("b");
+    hft_program_until_said(&b, "event=leading", STEP_MS);
+    ck_assert(hft_program_said(&a, "event=stopped"));
+    ck_assert_int_eq(hft_program_stop(&b), 0);
+}
+END_TEST
+
+START_TEST(a_leader_that_is_killed_is_followed_when_its_lease_has_run_out)
+{
+    start_both();
+    hft_program_kill(&a);
+    until_leads("b");
+    hft_program_until_said(&b, "event=leading", STEP_MS);
+    ck_assert_int_eq(hft_program_stop(&b), 0);
+}
+END_TEST
+
+START_TEST(a_standby_that_is_told_to_stop_leaves_the_leader_alone)
+{
+    hf_rev term;
+
+    start_both();
+    term = hft_read(&hand, ROOT "controller/leader").create_rev;
+    ck_assert_int_eq(hft_program_stop(&b), 0);
+    ck_assert_int_eq(hft_read(&hand, ROOT "controller/leader").create_rev, term);
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+}
+END_TEST
+
+START_TEST(a_controller_waits_for_an_etcd_that_is_away_and_says_so)
+{
+    hft_etcd_stop(&server);
+    start(&a, "a");
+    hft_program_until_said(&a, "event=waiting_for_etcd", STEP_MS);
+    hft_etcd_restart(&server);
+    until_leads("a");
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("leader");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, a_leader_is_seen_and_a_task_that_is_submitted_is_listed);
+    tcase_add_test(t, a_leader_that_is_told_to_stop_hands_over_at_once);
+    tcase_add_test(t, a_leader_that_is_killed_is_followed_when_its_lease_has_run_out);
+    tcase_add_test(t, a_standby_that_is_told_to_stop_leaves_the_leader_alone);
+    tcase_add_test(t, a_controller_waits_for_an_etcd_that_is_away_and_says_so);
+    return hft_suite_run("e2e: leader", t, NULL);
+}

@@ -1,0 +1,172 @@
+#include "support/program.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#include "base/cleanup.h"
+#include "support/wait.h"
+
+enum { MOST_ARGS = 40, MOST_ENV = 12, STOP_MS = 60000, LOG_MAX = 8 << 20 };
+
+struct arguments {
+    char path[HFT_PATH_MAX + 64];
+    const char *items[MOST_ARGS];
+    size_t count;
+};
+
+static void add(struct arguments *args, const char *item)
+{
+    ck_assert_uint_lt(args->count, MOST_ARGS);
+    args->items[args->count++] = item;
+}
+
+static void add_all(struct arguments *args, va_list more)
+{
+    const char *item;
+
+    do {
+        item = va_arg(more, const char *);
+        add(args, item);
+    } while (item != NULL);
+}
+
+static void begin(struct arguments *args, const char *name, const char *endpoint)
+{
+    *args = (struct arguments){ .count = 0 };
+    (void)snprintf(args->path, sizeof args->path, "%s/%s", HOLDFAST_PROGRAMS, name);
+    add(args, args->path);
+    add(args, "--endpoints");
+    add(args, endpoint);
+}
+
+void hft_program_start(struct hft_program *program, const char *name, const char *dir,
+                       const char *label, const char *endpoint, ...)
+{
+    struct arguments args;
+    HF_CLEANUP_FD int log = -1;
+    va_list more;
+
+    begin(&args, name, endpoint);
+    va_start(more, endpoint);
+    add_all(&args, more);
+    va_end(more);
+    (void)snprintf(program->log_file, sizeof program->log_file, "%s/%s.log", dir, label);
+    log = open(program->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ck_assert_int_ge(log, 0);
+    program->pid = hft_process_spawn(&(struct hft_spawn){
+        .argv = args.items, .env = hft_sanitizer_env(), .out = log, .err = log });
+}
+
+static int status_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int hft_program_wait(struct hft_program *program, hf_ms timeout)
+{
+    int status = hft_process_reap(program->pid, timeout);
+
+    program->pid = 0;
+    return status_of(status);
+}
+
+int hft_program_stop(struct hft_program *program)
+{
+    ck_assert_int_eq(kill(program->pid, SIGTERM), 0);
+    return hft_program_wait(program, STOP_MS);
+}
+
+void hft_program_kill(struct hft_program *program)
+{
+    ck_assert_int_eq(kill(program->pid, SIGKILL), 0);
+    (void)hft_program_wait(program, STOP_MS);
+}
+
+/* Empty when there is none. The caller frees it. */
+static char *read_log(const struct hft_program *program)
+{
+    char *text = calloc(1, LOG_MAX + 1);
+    HF_CLEANUP_FD int fd = open(program->log_file, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t n;
+
+    ck_assert_ptr_nonnull(text);
+    while (fd >= 0 && len < LOG_MAX && (n = read(fd, text + len, LOG_MAX - len)) > 0)
+        len += (size_t)n;
+    return text;
+}
+
+unsigned hft_program_count(const struct hft_program *program, const char *text)
+{
+    HF_CLEANUP_FREE char *log = read_log(program);
+    unsigned count = 0;
+
+    for (const char *at = log; (at = strstr(at, text)) != NULL; count++)
+        at += strcspn(at, "\n");
+    return count;
+}
+
+bool hft_program_said(const struct hft_program *program, const char *text)
+{
+    return hft_program_count(program, text) > 0;
+}
+
+struct saying {
+    const struct hft_program *program;
+    const char *text;
+};
+
+static bool is_said(void *arg)
+{
+    const struct saying *saying = arg;
+
+    return hft_program_said(saying->program, saying->text);
+}
+
+void hft_program_until_said(const struct hft_program *program, const char *text, hf_ms timeout)
+{
+    if (!hft_wait(is_said, &(struct saying){ program, text }, timeout)) {
+        HF_CLEANUP_FREE char *log = read_log(program);
+
+        ck_abort_msg("\"%s\" was not said within %lld ms, but:\n%s", text, (long long)timeout,
+                     log);
+    }
+}
+
+/* The sanitizers' variables and those of the caller. */
+static void join_env(const char *const env[], const char *ret_env[MOST_ENV + 1])
+{
+    const char *const *lists[] = { hft_sanitizer_env(), env };
+    size_t count = 0;
+
+    for (size_t l = 0; l < 2; l++) {
+        for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++) {
+            ck_assert_uint_lt(count, MOST_ENV);
+            ret_env[count++] = lists[l][i];
+        }
+    }
+    ret_env[count] = NULL;
+}
+
+void hft_cli_env(const char *const env[], struct hft_output *ret_output, const char *endpoint,
+                 ...)
+{
+    struct arguments args;
+    const char *all[MOST_ENV + 1];
+    va_list more;
+
+    begin(&args, "holdfast", endpoint);
+    va_start(more, endpoint);
+    add_all(&args, more);
+    va_end(more);
+    join_env(env, all);
+    hft_process_run(args.items, all, ret_output);
+}
