@@ -24,6 +24,7 @@ enum {
     STEADY_MS = 1000,       /* a watch that lived shorter is one more failure */
     FEWEST_KEYS = 100,      /* of a page on a slow line */
     MOST_KEYS = 2500,       /* likewise */
+    OLD_WATCH_MS = 30000,   /* one that is older is opened anew after a list */
     LONG_OUTAGE_MS = 30000, /* after that, a list finds what a faulty resume would lose */
 };
 
@@ -323,6 +324,14 @@ static void grow_pages(struct hf_mirror *mirror)
         mirror->page_keys = 0;
 }
 
+/* Of several watches on a stream one may be dead: the others answer every probe for it, and a
+ * list finds only what happens to be there. So none lives for longer than to the next list. */
+static void drop_old_watch(struct hf_mirror *mirror)
+{
+    if (mirror->live && hf_etcd_now(mirror->etcd) - mirror->live_at >= OLD_WATCH_MS)
+        drop_watch(mirror);
+}
+
 static void end_list(struct hf_mirror *mirror)
 {
     hf_copy_end_list(&mirror->copy, mirror->list_rev);
@@ -342,7 +351,10 @@ static void end_list(struct hf_mirror *mirror)
         tell(mirror, &(struct hf_mirror_event){ .kind = HF_MIRROR_SYNCED,
                                                 .revision = mirror->list_rev });
     }
-    if (!mirror->closed && mirror->watch == NULL)
+    if (mirror->closed)
+        return;
+    drop_old_watch(mirror);
+    if (mirror->watch == NULL)
         open_watch(mirror, false);
 }
 

@@ -268,6 +268,40 @@ START_TEST(a_copy_is_the_truth_again_after_every_fault)
 }
 END_TEST
 
+static void write_key(struct stage *stage, const char *key)
+{
+    struct hfs_request request = { .kind = HFS_PUT };
+
+    request.op.put = (struct hfs_put_request){ .key = { key, 3 }, .value = { "v", 1 } };
+    (void)hfs_call_start(&stage->client, &request,
+                         &(struct hfs_call_spec){ .lane = HF_LANE_UNARY, .decode = ignore });
+    run(stage, 1000);
+}
+
+/* The stream is well, and so is the other watch on it: only a list can help, and not only by
+ * what it finds. */
+START_TEST(a_watch_that_is_dead_beside_a_live_one_does_not_outlive_a_list)
+{
+    struct reader *reader;
+    struct stage stage;
+
+    set_up(&stage, 7);
+    reader = &stage.readers[0];
+    run(&stage, 1000);
+    for (uint64_t id = 2; id <= 4; id += 2) /* of each reader the second one */
+        hfs_watch_mute(stage.etcd, id);
+    write_key(&stage, "a/a");
+    write_key(&stage, "b/b");
+    ck_assert_int_ne(reader->told[0], 0);
+    ck_assert_int_eq(reader->told[1], 0);
+    run(&stage, 75000);
+    ck_assert_int_ne(reader->told[1], 0);
+    write_key(&stage, "b/d");
+    ck_assert_int_ne(reader->told[3], 0);
+    tear_down(&stage);
+}
+END_TEST
+
 /* The whole point of a seed. */
 START_TEST(the_same_seed_gives_the_same_history)
 {
@@ -300,6 +334,7 @@ int main(void)
 
     tcase_add_test(t, a_copy_follows_without_faults);
     tcase_add_loop_test(t, a_copy_is_the_truth_again_after_every_fault, 0, 200);
+    tcase_add_test(t, a_watch_that_is_dead_beside_a_live_one_does_not_outlive_a_list);
     tcase_add_test(t, the_same_seed_gives_the_same_history);
     suite_add_tcase(s, t);
 
