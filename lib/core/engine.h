@@ -48,7 +48,7 @@ struct hf_engine_policy {
     hf_ms ttl;            /* of a lease that nobody saw */
     hf_ms grace_margin;   /* added to the grace of a third and a sixth of the TTL */
     hf_ms command_within; /* a start that is not served by then is withdrawn */
-    hf_ms avoid_host;     /* a host that did not serve a start is passed over for so long */
+    hf_ms avoid_host;     /* a host that did not serve a start is a last resort for so long */
     hf_ms unknown_pause;  /* before an object is decided anew whose write has no outcome */
     hf_ms told_within;    /* an answered write is not waited for any longer in what is told */
     hf_ms health_every;   /* the health of an agent is written at most this often by itself */

@@ -216,7 +216,7 @@ static int ask_other_host(struct hf_engine *e, struct hf_agent *agent,
     *ret_has_one = false;
     if (death->kind != HOLDFAST__V1__EXIT__KIND__start_failed)
         return HF_OK;
-    err = hf_engine_place(e, agent, true, death, &place);
+    err = hf_engine_place(e, agent, HF_PLACE_FRESH, death, &place);
     if (err == HF_OK)
         *ret_has_one = place.verdict == HF_PLACEMENT_HOST;
     return err;
@@ -289,7 +289,10 @@ static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
     if (d->at > hf_engine_clock(e) && !hf_mutated(e, HF_MUTANT_NO_BACKOFF))
         return plan_start(e, agent, death, restart, d, ret);
     /* A host that is only gone may come back; placement waits for it as long as it should. */
-    err = hf_engine_place(e, agent, death->kind == HOLDFAST__V1__EXIT__KIND__start_failed,
+    err = hf_engine_place(e, agent,
+                          death->kind == HOLDFAST__V1__EXIT__KIND__start_failed
+                              ? HF_PLACE_ELSEWHERE
+                              : HF_PLACE_ANYWHERE,
                           death, &place);
     if (err != HF_OK)
         return err;

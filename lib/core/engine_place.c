@@ -38,7 +38,7 @@ void hf_engine_remove_host(struct hf_engine *e, struct hf_host *host)
     }
 }
 
-/* Hosts that are passed over for a launcher. */
+/* Hosts that are passed over for a launcher while others can take what it starts. */
 
 static uint32_t launcher_hash(const char *launcher)
 {
@@ -86,6 +86,7 @@ struct question {
     const Holdfast__V1__Spec *spec;
     const char *last; /* where it was last; NULL: not known */
     bool avoid_last;
+    bool fresh_only;
     bool unkillable; /* its process there */
 };
 
@@ -123,7 +124,8 @@ static struct hf_placement_decision ask_sample(const struct question *q,
                                                             .home = home,
                                                             .hosts = ret_hosts,
                                                             .count = count,
-                                                            .is_all = count == e->host_count },
+                                                            .is_all = count == e->host_count,
+                                                            .fresh_only = q->fresh_only },
                                e->now, e->random);
 }
 
@@ -138,25 +140,28 @@ static int ask_all(const struct question *q, const struct hf_placement_host *hom
         return HF_ENOMEM;
     for (size_t i = 0; i < e->host_count; i++)
         hosts[i] = describe(q, e->hosts[i]);
-    *ret_decision = hf_placement_decide(&e->policy.placement,
-                                        &(struct hf_placement_case){ .spec = q->spec,
-                                                                     .home = home,
-                                                                     .hosts = hosts,
-                                                                     .count = e->host_count,
-                                                                     .is_all = true },
-                                        e->now, e->random);
+    *ret_decision =
+        hf_placement_decide(&e->policy.placement,
+                            &(struct hf_placement_case){ .spec = q->spec,
+                                                         .home = home,
+                                                         .hosts = hosts,
+                                                         .count = e->host_count,
+                                                         .is_all = true,
+                                                         .fresh_only = q->fresh_only },
+                            e->now, e->random);
     if (ret_decision->verdict == HF_PLACEMENT_HOST)
         *ret_host = hf_fleet_get_host(e->fleet, ret_decision->host->name);
     return HF_OK;
 }
 
-int hf_engine_place(struct hf_engine *e, const struct hf_agent *agent, bool elsewhere,
+int hf_engine_place(struct hf_engine *e, const struct hf_agent *agent, enum hf_place_mode mode,
                     const struct hf_death *death, struct hf_place *ret_place)
 {
     struct question q = { .e = e,
                           .spec = hf_agent_spec(agent),
                           .last = hf_death_host(e, agent),
-                          .avoid_last = elsewhere,
+                          .avoid_last = mode != HF_PLACE_ANYWHERE,
+                          .fresh_only = mode == HF_PLACE_FRESH,
                           .unkillable = death->kind == HOLDFAST__V1__EXIT__KIND__unkillable };
     const struct hf_host *home =
         q.spec->home[0] != '\0' ? hf_fleet_get_host(e->fleet, q.spec->home) : NULL;

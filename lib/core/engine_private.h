@@ -93,13 +93,14 @@ struct hf_host_state {
     struct hf_item item;
     hf_ms known_at; /* when anything was first known of it */
     hf_ms live_at;  /* when its live key came */
+    int64_t lease;  /* that it hung on last */
     bool counted;   /* by the storm guard, */
     bool was_live;  /* and as live */
     uint32_t place; /* in the engine's table of hosts, + 1 */
     struct {
         uint32_t launcher; /* hash of its name */
         hf_ms until;
-    } passed[HF_PASSED]; /* launchers for which it is passed over */
+    } passed[HF_PASSED]; /* launchers for which it is a last resort, while this lease lasts */
 };
 
 struct hf_role_state {
@@ -341,8 +342,14 @@ struct hf_place {
     hf_ms at;
 };
 
-/* HF_OK or HF_ENOMEM. `elsewhere`: not where it was last. */
-int hf_engine_place(struct hf_engine *e, const struct hf_agent *agent, bool elsewhere,
+enum hf_place_mode {
+    HF_PLACE_ANYWHERE,
+    HF_PLACE_ELSEWHERE, /* not where it was last */
+    HF_PLACE_FRESH,     /* nor on a host that is passed over */
+};
+
+/* HF_OK or HF_ENOMEM. */
+int hf_engine_place(struct hf_engine *e, const struct hf_agent *agent, enum hf_place_mode mode,
                     const struct hf_death *death, struct hf_place *ret_place) HF_MUST_CHECK;
 void hf_engine_pass_over(struct hf_engine *e, const char *name, const char *launcher);
 int hf_engine_reserve_host(struct hf_engine *e) HF_MUST_CHECK;

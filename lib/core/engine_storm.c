@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "core/engine_private.h"
 
 #define TTL_MAX 3600000 /* a record may say anything */
@@ -37,6 +39,11 @@ bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host)
     set_ttl(e, host);
     if (live && !was_live)
         state->live_at = e->now;
+    /* Whatever stood against it was true of the agentd that was there before. */
+    if (live && host->live.seen.lease != state->lease) {
+        memset(state->passed, 0, sizeof state->passed);
+        state->lease = host->live.seen.lease;
+    }
     if (!e->synced)
         return false;
     if (was_counted && state->counted && was_live && !live)

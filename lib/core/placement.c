@@ -49,12 +49,12 @@ int hf_placement_policy_check(const struct hf_placement_policy *p, const char **
                     "a host joins")                                                            \
     ROW(CORDONED,   "every host that could take it is cordoned",                               \
                     "`holdfast host uncordon` is said")                                        \
-    ROW(PASSED,     "starts failed lately on every host that could take it",                   \
-                    "they are tried again")                                                    \
     ROW(GONE,       "every host that could take it is gone",                                   \
                     "a host comes back")                                                       \
     ROW(FULL,       "every host that could take it is full",                                   \
-                    "an agent there ends")
+                    "an agent there ends")                                                     \
+    ROW(PASSED,     "starts failed lately on every host that could take it",                   \
+                    "they are tried again")
 /* clang-format on */
 
 static const struct {
@@ -126,11 +126,11 @@ enum hf_placement_fault hf_placement_judge(const struct hf_placement_host *host,
         return HF_PLACEMENT_LEFT;
     if (record->cordoned)
         return HF_PLACEMENT_CORDONED;
-    if (now < host->passed_until)
-        return HF_PLACEMENT_PASSED;
     if (!host->live)
         return HF_PLACEMENT_GONE;
-    return is_full(host) ? HF_PLACEMENT_FULL : HF_PLACEMENT_FIT;
+    if (is_full(host))
+        return HF_PLACEMENT_FULL;
+    return now < host->passed_until ? HF_PLACEMENT_PASSED : HF_PLACEMENT_FIT;
 }
 
 /* Below 0 when a is less loaded than b, relative to what they can take; 0 when they are equal.
@@ -147,10 +147,15 @@ static int compare_load(const struct hf_placement_policy *p, const struct hf_pla
     return (load_a > load_b) - (load_a < load_b);
 }
 
+/* The least loaded of some hosts. */
+struct best {
+    const struct hf_placement_host *host; /* NULL: there was none */
+    uint32_t equals;                      /* as good as it, itself included */
+};
+
 /* What is known after having looked at some hosts. */
 struct search {
-    const struct hf_placement_host *best;
-    uint32_t equals;              /* as good as the best, itself included */
+    struct best fit, passed;
     enum hf_placement_fault near; /* the least that stands against any */
     hf_ms passed_until;           /* the earliest */
 };
@@ -169,6 +174,16 @@ static uint32_t stir(uint32_t random, uint32_t round)
     return (uint32_t)(z >> 32);
 }
 
+static void compare(struct best *best, const struct hf_placement_policy *p,
+                    const struct hf_placement_host *host, uint32_t random)
+{
+    int order = best->host == NULL ? -1 : compare_load(p, host, best->host);
+
+    best->equals = order < 0 ? 1 : best->equals + (order == 0);
+    if (order < 0 || (order == 0 && scale(stir(random, best->equals), best->equals) == 0))
+        best->host = host;
+}
+
 static void look_at(struct search *s, const struct hf_placement_policy *p,
                     const struct hf_placement_host *host, const Holdfast__V1__Spec *spec,
                     hf_ms now, uint32_t random)
@@ -179,13 +194,10 @@ static void look_at(struct search *s, const struct hf_placement_policy *p,
         s->near = fault;
     if (fault == HF_PLACEMENT_PASSED && host->passed_until < s->passed_until)
         s->passed_until = host->passed_until;
-    if (fault != HF_PLACEMENT_FIT)
-        return;
-
-    int order = s->best == NULL ? -1 : compare_load(p, host, s->best);
-    s->equals = order < 0 ? 1 : s->equals + (order == 0);
-    if (order < 0 || (order == 0 && scale(stir(random, s->equals), s->equals) == 0))
-        s->best = host;
+    if (fault == HF_PLACEMENT_FIT)
+        compare(&s->fit, p, host, random);
+    if (fault == HF_PLACEMENT_PASSED)
+        compare(&s->passed, p, host, random);
 }
 
 static struct hf_placement_decision on(const struct hf_placement_host *host, const char *why,
@@ -222,7 +234,7 @@ struct hf_placement_decision hf_placement_decide(const struct hf_placement_polic
 
     if (home != NULL) {
         look_at(&s, p, home, facts->spec, now, random);
-        if (s.best != NULL)
+        if (s.fit.host != NULL)
             return on(home, "it is at home there", now);
         if (s.near == HF_PLACEMENT_GONE && now < after(home->gone_at, p->home_grace))
             return (struct hf_placement_decision){
@@ -235,8 +247,8 @@ struct hf_placement_decision hf_placement_decide(const struct hf_placement_polic
     for (size_t i = 0; i < facts->count; i++)
         if (home == NULL || strcmp(facts->hosts[i].name, home->name) != 0)
             look_at(&s, p, &facts->hosts[i], facts->spec, now, random);
-    if (s.best != NULL)
-        return on(s.best, "of those that can take it, it has most room", now);
+    if (s.fit.host != NULL)
+        return on(s.fit.host, "of those that can take it, it has most room", now);
     if (!facts->is_all)
         return (struct hf_placement_decision){
             .verdict = HF_PLACEMENT_WIDEN,
@@ -244,6 +256,8 @@ struct hf_placement_decision hf_placement_decide(const struct hf_placement_polic
             .next = "all hosts of its pool are looked at",
             .at = now,
         };
+    if (s.passed.host != NULL && !facts->fresh_only)
+        return on(s.passed.host, "starts failed lately on every host that could take it", now);
     return nowhere(p, &s, now);
 }
 

@@ -7,10 +7,12 @@
  * A host is fit when it is live, has not left, is of the agent's pool, has its launcher, is not
  * cordoned, has room, and nothing of this agent speaks against it: a process there that cannot
  * be killed, a start that failed. The pool without a name is one like any other: that of the
- * hosts that name none.
+ * hosts that name none. A host that is passed over is a last resort: it is taken when no host
+ * is fit, since an agent that nobody starts is worse than a start that may fail.
  *
  * Guarantees:
- *   - what is chosen is fit, and no host of those given is fit and less loaded;
+ *   - what is chosen is fit, and no host of those given is fit and less loaded; or none of all
+ *     hosts is fit, and the same holds for those that are only passed over;
  *   - a home that is fit is always chosen; one that has vanished is waited for, but not for
  *     longer than `home_grace`, and not if it would not be fit when it came back;
  *   - among equals the random word decides, so that the agents of a lost host spread. */
@@ -49,7 +51,7 @@ struct hf_placement_host {
     size_t agents;                    /* that live there */
     size_t starts;                    /* that are ordered there and not served yet */
     hf_ms gone_at;      /* when it was seen to vanish, or we began to look; unless live */
-    hf_ms passed_until; /* passed over for this launcher until then; 0: it is not */
+    hf_ms passed_until; /* a last resort for this launcher until then; 0: it is not */
     bool live;
     bool unkillable; /* a process of this agent there cannot be killed */
     bool avoided;    /* the agent failed to start there, or has to go elsewhere */
@@ -61,7 +63,8 @@ struct hf_placement_case {
     const struct hf_placement_host *home;  /* NULL: it has none that is known */
     const struct hf_placement_host *hosts; /* others; one that is the home is passed over */
     size_t count;
-    bool is_all; /* there are no others than these */
+    bool is_all;     /* there are no others than these */
+    bool fresh_only; /* one that is passed over will not do */
 };
 
 enum hf_placement_verdict {
@@ -100,9 +103,9 @@ size_t hf_placement_sample(const struct hf_placement_policy *policy, size_t coun
     X(AVOIDED,    "the agent could not be started there")                                      \
     X(LEFT,       "it said goodbye")                                                           \
     X(CORDONED,   "it is cordoned")                                                            \
-    X(PASSED,     "a start there failed a while ago")                                          \
     X(GONE,       "it is gone")                                                                \
-    X(FULL,       "it is full")
+    X(FULL,       "it is full")                                                                \
+    X(PASSED,     "a start there failed a while ago")
 /* clang-format on */
 
 enum hf_placement_fault {

@@ -292,8 +292,10 @@ static bool is_open(const struct c_task *task)
 
 /* A restore may bring back a task that its owner has completed and forgotten: as long as the
  * owner lives, nobody can tell that from one that is still at work. */
-static bool is_forgotten(const struct hfs_check *check, const struct c_task *task)
+bool hfs_check_is_forgotten(const struct hfs_check *check, const char *name)
 {
+    const struct c_task *task = hfs_check_task((struct hfs_check *)check, name);
+
     return check->was_restored && task->owner[0] != '\0' &&
            hfs_check_is_live(check, task->owner);
 }
@@ -309,7 +311,8 @@ struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
 
         rest.tasks += task->exists;
         rest.final += task->exists && !is_open(task);
-        if (!is_open(task) || !has_agent(task->role, arg) || is_forgotten(check, task))
+        if (!is_open(task) || !has_agent(task->role, arg) ||
+            hfs_check_is_forgotten(check, task->name))
             continue;
         rest.tasks_open++;
         (void)snprintf(rest.example, sizeof rest.example, "%s of %s is %s%s%s", task->name,
@@ -322,16 +325,6 @@ struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
             (void)snprintf(rest.example, sizeof rest.example, "%s", check->agents[i].name);
     }
     return rest;
-}
-
-bool hfs_check_is_waiting(const struct hfs_check *check)
-{
-    for (size_t i = 0; i < check->task_count; i++) {
-        if (check->tasks[i].exists &&
-            check->tasks[i].state == HOLDFAST__V1__TASK__STATE__queued)
-            return true;
-    }
-    return false;
 }
 
 struct hfs_check_counts hfs_check_get_counts(const struct hfs_check *check)

@@ -53,8 +53,8 @@ struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
                                          bool (*has_agent)(const char *role, void *arg),
                                          void *arg);
 
-/* A task waits for its own backoff. */
-bool hfs_check_is_waiting(const struct hfs_check *check);
+/* Nobody can tell that the task is not at work any more. */
+bool hfs_check_is_forgotten(const struct hfs_check *check, const char *task);
 
 /* As the store has it now. */
 bool hfs_check_is_live(const struct hfs_check *check, const char *agent);

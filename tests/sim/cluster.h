@@ -168,7 +168,6 @@ struct hfs_cluster {
     size_t body_count, body_cap;
     uint64_t last_token;
     int32_t last_pid;
-    hf_ms last_death; /* of an agent */
     uint64_t effects; /* steps that programs did */
 };
 

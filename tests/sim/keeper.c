@@ -99,7 +99,6 @@ void hfs_keeper_end(struct hfs_agent *agent, Holdfast__V1__Exit__Kind kind, int3
     hfs_note(&agent->host->cluster->world, "%s ends on %s: status %d signal %d",
              agent->config->name, agent->host->name, status, signal);
     agent->ended = true;
-    agent->host->cluster->last_death = agent->host->cluster->world.now;
     agent->exit_kind = kind;
     agent->exit_status = status;
     agent->exit_signal = signal;

@@ -3,14 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "schema/json.h"
+#include "sim/rest.h"
 
 enum {
     LOOK_MS = 1000,
-    REST_MS = 120000,   /* after everything is quiet, everything must be done */
-    PASSED_MS = 300000, /* a host that did not serve a start is passed over for so long */
-    RESYNC_MS = 400000, /* an event that a watch lost is found with the next list */
-    MOST_MS = 3000000,  /* and in the end whatever happens */
+    RESYNC_MS = 360000, /* an event that a watch lost is found with the next list */
+    MOST_MS = 3000000,  /* the end, whatever happens */
 };
 
 /* Drawing. */
@@ -151,103 +149,6 @@ void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores)
     sort_faults(run);
 }
 
-/* Rest. */
-
-static bool is_held(struct hfs_cluster *cluster, const char *agent)
-{
-    char text[HF_KEY_SIZE];
-    struct hf_key key = { HF_KEY_HEALTH, .name = agent };
-    int len = hf_key_format(HFS_NS, &key, text, NULL);
-    const struct hfs_entry *entry;
-    ProtobufCMessage *record = NULL;
-    bool held;
-
-    hfs_must(len);
-    entry = hfs_store_get(hfs_etcd_get_store(cluster->etcd),
-                          (struct hf_bytes){ text, (size_t)len });
-    if (entry == NULL)
-        return false;
-    hfs_must(hf_json_decode(hf_key_get_record(HF_KEY_HEALTH), entry->value, entry->value_len,
-                            NULL, &record, NULL));
-    held = ((const Holdfast__V1__Health *)record)->held;
-    hf_json_free(record);
-    return held;
-}
-
-/* Nobody has said that it shall not run, and nothing has shown that it cannot. */
-static bool may_run(struct hfs_cluster *cluster, const struct hfs_agent_config *agent)
-{
-    return agent->kind != HFS_CRASH_START &&
-           !hfs_check_is_stopped(cluster->check, agent->name) && !is_held(cluster, agent->name);
-}
-
-static bool has_agent(const char *role, void *arg)
-{
-    struct hfs_cluster *cluster = arg;
-
-    for (unsigned i = 0; i < cluster->cfg.agent_count; i++) {
-        const struct hfs_agent_config *agent = &cluster->cfg.agents[i];
-
-        if (strcmp(agent->role, role) == 0 && agent->kind != HFS_IDLE &&
-            may_run(cluster, agent))
-            return true;
-    }
-    return false;
-}
-
-static bool runs(struct hfs_cluster *cluster, const struct hfs_agent_config *config)
-{
-    for (unsigned i = 0; i < cluster->cfg.hosts; i++) {
-        for (const struct hfs_agent *agent = cluster->hosts[i].agents; agent != NULL;
-             agent = agent->next) {
-            if (agent->config == config && agent->begun && !agent->ended && !agent->frozen)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* One that goes home after its work need not be there. */
-static bool should_run(struct hfs_cluster *cluster, const struct hfs_agent_config *agent)
-{
-    return may_run(cluster, agent) && (agent->kind != HFS_FINISHER ||
-                                       agent->restart == HOLDFAST__V1__SPEC__RESTART__always);
-}
-
-bool hfs_run_is_at_rest(struct hfs_cluster *cluster, char *ret_why, size_t size)
-{
-    struct hfs_check_rest rest = hfs_check_get_rest(cluster->check, has_agent, cluster);
-
-    if (rest.tasks_open > 0) {
-        (void)snprintf(ret_why, size, "I9 %zu tasks are not final: %s", rest.tasks_open,
-                       rest.example);
-        return false;
-    }
-    if (rest.commands > 0) {
-        (void)snprintf(ret_why, size, "I8 a start of %s is left over", rest.example);
-        return false;
-    }
-    for (unsigned i = 0; i < cluster->cfg.agent_count; i++) {
-        const struct hfs_agent_config *agent = &cluster->cfg.agents[i];
-
-        if (should_run(cluster, agent) && !runs(cluster, agent)) {
-            (void)snprintf(ret_why, size, "%s is wanted and does not run", agent->name);
-            return false;
-        }
-        if (runs(cluster, agent) != hfs_check_is_live(cluster->check, agent->name)) {
-            (void)snprintf(ret_why, size, "%s %s", agent->name,
-                           runs(cluster, agent) ? "runs and is not registered"
-                                                : "is registered and does not run");
-            return false;
-        }
-    }
-    if (hfs_person_count(cluster) > 0) {
-        (void)snprintf(ret_why, size, "an errand of the person is not done");
-        return false;
-    }
-    return true;
-}
-
 /* Living. */
 
 struct alarm {
@@ -282,30 +183,48 @@ static bool live(struct hfs_cluster *cluster, const struct hfs_run *run,
     return ok;
 }
 
-static bool has_kind(const struct hfs_run *run, enum hfs_fault_kind kind)
+/* A watch that silently leaves out an event is found by nobody before everything is listed
+ * again, every 5 min give or take 20 %: only where that was drawn there is so much more time.
+ */
+static hf_ms extra_time(const struct hfs_run *run)
 {
     for (unsigned i = 0; i < run->fault_count; i++) {
-        if (run->faults[i].kind == kind && !run->faults[i].off)
-            return true;
+        if (hfs_fault_loses_events(&run->faults[i]) && !run->faults[i].off)
+            return RESYNC_MS;
     }
-    return false;
+    return 0;
+}
+
+/* Who stands still goes on at its own time: until the last one has. */
+static bool wait_for_pauses(struct hfs_cluster *cluster, const struct hfs_run *run)
+{
+    hf_ms last = cluster->world.now;
+
+    for (unsigned i = 0; i < run->fault_count; i++) {
+        const struct hfs_fault *fault = &run->faults[i];
+        bool pauses = fault->kind == HFS_FAULT_PAUSE_LINK ||
+                      fault->kind == HFS_FAULT_PAUSE_CONTROLLER ||
+                      fault->kind == HFS_FAULT_SUSPEND_HOST;
+
+        if (pauses && !fault->off && fault->at + fault->length > last)
+            last = fault->at + fault->length;
+    }
+    return hfs_cluster_run(cluster, last - cluster->world.now);
 }
 
 bool hfs_run_come_to_rest(struct hfs_cluster *cluster, hf_ms extra, char *ret_why, size_t size)
 {
-    hf_ms begun = cluster->world.now, quiet_since = begun;
-    hf_ms most = REST_MS + PASSED_MS + extra;
+    struct hfs_rest *rest = hfs_rest_new(cluster, extra);
+    enum hfs_rest_verdict found = HFS_REST_WAIT;
+    hf_ms end = cluster->world.now + MOST_MS;
+    bool ok = true;
 
-    for (;;) {
-        if (!hfs_cluster_run(cluster, LOOK_MS))
-            return false;
-        if (hfs_run_is_at_rest(cluster, ret_why, size))
-            return true;
-        if (hfs_check_is_waiting(cluster->check) || cluster->last_death > quiet_since)
-            quiet_since = cluster->world.now;
-        if (cluster->world.now - quiet_since > most || cluster->world.now - begun > MOST_MS)
-            return false;
+    while (ok && found == HFS_REST_WAIT && cluster->world.now < end) {
+        ok = hfs_cluster_run(cluster, LOOK_MS);
+        found = hfs_rest_look(rest, ret_why, size);
     }
+    hfs_rest_free(rest);
+    return ok && found == HFS_REST_DONE;
 }
 
 struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *arg)
@@ -321,8 +240,8 @@ struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *ar
         hfs_note(&cluster->world, "(the faults stop)");
         hfs_trouble_heal(trouble);
         verdict.ok =
-            hfs_run_come_to_rest(cluster, has_kind(run, HFS_FAULT_WATCHES) ? RESYNC_MS : 0,
-                                 verdict.why, sizeof verdict.why);
+            wait_for_pauses(cluster, run) &&
+            hfs_run_come_to_rest(cluster, extra_time(run), verdict.why, sizeof verdict.why);
     }
     violation = hfs_check_get_violation(cluster->check);
     if (violation != NULL)
@@ -332,7 +251,7 @@ struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *ar
     verdict.time = cluster->world.now;
     verdict.steps = cluster->world.steps;
     verdict.counts = hfs_check_get_counts(cluster->check);
-    rest = hfs_check_get_rest(cluster->check, has_agent, cluster);
+    rest = hfs_check_get_rest(cluster->check, hfs_rest_has_agent, cluster);
     verdict.tasks = rest.tasks;
     verdict.final = rest.final;
     hfs_trouble_free(trouble);

@@ -85,6 +85,9 @@ struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *ar
 
 const char *hfs_fault_name(enum hfs_fault_kind kind);
 
+/* Whether it makes watches leave out events without a word. */
+bool hfs_fault_loses_events(const struct hfs_fault *fault);
+
 /* Puts one fault into effect at once (faults.c). What it leaves behind ends with
  * hfs_faults_heal. */
 struct hfs_trouble;
@@ -93,11 +96,8 @@ void hfs_trouble_free(struct hfs_trouble *trouble);
 void hfs_trouble_make(struct hfs_trouble *trouble, const struct hfs_fault *fault);
 void hfs_trouble_heal(struct hfs_trouble *trouble);
 
-/* Whether everything has come to rest; else *ret_why says what has not. */
-bool hfs_run_is_at_rest(struct hfs_cluster *cluster, char *ret_why, size_t size);
-
-/* Lets time pass until everything is done (true), or an invariant is violated, or it has been
- * quiet for too long: `extra` is what the faults before may add to that. */
+/* Lets time pass until everything is done (true), or an invariant is violated, or something is
+ * late (sim/rest.h): `extra` is what the faults before may add to that. */
 bool hfs_run_come_to_rest(struct hfs_cluster *cluster, hf_ms extra, char *ret_why, size_t size);
 
 #endif

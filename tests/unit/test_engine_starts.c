@@ -35,6 +35,34 @@ START_TEST(a_start_that_nobody_serves_is_withdrawn_and_ordered_elsewhere)
 }
 END_TEST
 
+/* Nowhere else can it be started: its own backoff is all that it waits for. */
+START_TEST(the_only_host_is_asked_again_though_it_did_not_serve_a_start)
+{
+    put("hosts/h2/record", "{\"launchers\":[\"other\"]}");
+    agent_ends("a", "crashed");
+    pass(30000);
+    ignore();
+    ck_assert_str_eq(get("commands/h1/a"), "");
+    pass(1000);
+    expect("agent a: put commands/h1/a, put health/a (it crashed: it is started again)\n");
+}
+END_TEST
+
+/* What it did not do before it went says nothing of what it does now. */
+START_TEST(a_host_that_is_back_with_another_lease_is_as_good_as_any)
+{
+    agent_ends("a", "crashed");
+    ignore();
+    expire(0x1);
+    pass(9000);
+    ignore();
+    ck_assert_str_eq(get("commands/h1/a"), "");
+    host_joins("h1", 0x9);
+    pass(1000);
+    expect("agent a: put commands/h1/a, put health/a (it crashed: it is started again)\n");
+}
+END_TEST
+
 START_TEST(a_start_is_withdrawn_when_its_host_is_gone_for_long_enough)
 {
     agent_ends("a", "crashed");
@@ -108,7 +136,7 @@ START_TEST(another_one_is_called_when_the_first_that_was_called_cannot_be_starte
     pass(1);
     ck_assert(has("health/a", "\"held\":true"));
     ck_assert_str_eq(get("commands/h1/b"), "");
-    pass(300000); /* both hosts are passed over for so long */
+    pass(30000); /* who was called has so long to come */
     ck_assert(strcmp(get("commands/h1/b"), "") != 0 || strcmp(get("commands/h2/b"), "") != 0);
 }
 END_TEST
@@ -211,6 +239,8 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_start_that_nobody_serves_is_withdrawn_and_ordered_elsewhere);
+    tcase_add_test(t, the_only_host_is_asked_again_though_it_did_not_serve_a_start);
+    tcase_add_test(t, a_host_that_is_back_with_another_lease_is_as_good_as_any);
     tcase_add_test(t, a_start_is_withdrawn_when_its_host_is_gone_for_long_enough);
     tcase_add_test(t, a_start_is_withdrawn_when_the_agent_is_wanted_stopped);
     tcase_add_test(t, a_start_is_withdrawn_when_the_agent_is_live_elsewhere);

@@ -62,7 +62,7 @@ static struct hf_placement_decision place(const struct hf_placement_case *facts,
     return d;
 }
 
-/* Among these hosts, and there are no others. */
+/* Among these hosts, and there are no others; a last resort will not do. */
 static struct hf_placement_decision place_among(const struct box *boxes, size_t count,
                                                 const struct hf_placement_host *home, hf_ms now,
                                                 uint32_t random)
@@ -73,10 +73,13 @@ static struct hf_placement_decision place_among(const struct box *boxes, size_t 
 
     for (size_t i = 0; i < count; i++)
         hosts[i] = boxes[i].host;
-    d = place(
-        &(struct hf_placement_case){
-            .spec = &spec, .home = home, .hosts = hosts, .count = count, .is_all = true },
-        now, random);
+    d = place(&(struct hf_placement_case){ .spec = &spec,
+                                           .home = home,
+                                           .hosts = hosts,
+                                           .count = count,
+                                           .is_all = true,
+                                           .fresh_only = true },
+              now, random);
     for (size_t i = 0; i < count; i++)
         if (d.host == &hosts[i])
             d.host = &boxes[i].host;
@@ -148,9 +151,9 @@ static const struct {
     { avoided, HF_PLACEMENT_AVOIDED, "could not be started" },
     { left, HF_PLACEMENT_LEFT, "goodbye" },
     { cordoned, HF_PLACEMENT_CORDONED, "cordoned" },
-    { passed, HF_PLACEMENT_PASSED, "failed lately" },
     { gone, HF_PLACEMENT_GONE, "gone" },
     { full, HF_PLACEMENT_FULL, "full" },
+    { passed, HF_PLACEMENT_PASSED, "failed lately" },
 };
 
 START_TEST(a_host_that_is_not_fit_is_never_chosen)
@@ -210,6 +213,41 @@ START_TEST(a_host_that_is_passed_over_is_asked_for_when_that_ends)
     expect_host(place_among(boxes, 2, NULL, 7 * S, 0), &boxes[1]);
     boxes[0].host.passed_until = boxes[1].host.passed_until = 90 * S;
     ck_assert_int_eq(place_among(boxes, 2, NULL, 1 * S, 0).at, 31 * S);
+}
+END_TEST
+
+START_TEST(a_host_that_is_passed_over_is_the_last_resort)
+{
+    Holdfast__V1__Spec spec = agent();
+    struct box boxes[3];
+    struct hf_placement_host hosts[3];
+    struct hf_placement_case c = { .spec = &spec, .hosts = hosts, .count = 3, .is_all = true };
+
+    for (int i = 0; i < 3; i++) {
+        furnish(&boxes[i], i);
+        boxes[i].host.passed_until = 9 * S;
+        boxes[i].host.agents = (size_t)(5 - i);
+        hosts[i] = boxes[i].host;
+    }
+    /* None is better: the least loaded, though one of the passed may not be it. */
+    hosts[2].live = false;
+    expect_host(place(&c, 1 * S, 0), &boxes[1]);
+    /* A home is no better than others among these, but it is looked at. */
+    c.home = &hosts[0];
+    expect_host(place(&c, 1 * S, 0), &boxes[1]);
+    c.count = 1;
+    expect_host(place(&c, 1 * S, 0), &boxes[0]);
+    /* There may be better ones among those that were not looked at. */
+    c.is_all = false;
+    ck_assert_int_eq(place(&c, 1 * S, 0).verdict, WIDEN);
+    c.is_all = true;
+    c.count = 3;
+    hosts[0].passed_until = 0;
+    hosts[0].agents = 9;
+    expect_host(place(&c, 1 * S, 0), &boxes[0]);
+    hosts[0].passed_until = 9 * S;
+    c.fresh_only = true;
+    ck_assert_int_eq(place(&c, 1 * S, 0).verdict, NONE);
 }
 END_TEST
 
@@ -475,7 +513,7 @@ START_TEST(verdicts_and_faults_have_names)
     ck_assert_str_eq(hf_placement_verdict_name(WIDEN), "WIDEN");
     ck_assert_str_eq(hf_placement_verdict_name(NONE), "NONE");
     ck_assert_str_eq(hf_placement_verdict_name((enum hf_placement_verdict)99), "?");
-    for (int i = HF_PLACEMENT_FIT; i <= HF_PLACEMENT_FULL; i++) {
+    for (int i = HF_PLACEMENT_FIT; i <= HF_PLACEMENT_PASSED; i++) {
         ck_assert_str_ne(hf_placement_fault_name((enum hf_placement_fault)i), "?");
         ck_assert_str_ne(hf_placement_fault_text((enum hf_placement_fault)i), "?");
     }
@@ -495,6 +533,7 @@ int main(void)
                         COUNT(FAULTS));
     tcase_add_test(t, without_hosts_there_is_no_place);
     tcase_add_test(t, a_host_that_is_passed_over_is_asked_for_when_that_ends);
+    tcase_add_test(t, a_host_that_is_passed_over_is_the_last_resort);
     tcase_add_test(t, a_home_that_is_fit_is_chosen_however_full_it_is);
     tcase_add_test(t, a_home_that_vanished_is_waited_for_and_then_replaced);
     tcase_add_loop_test(t, a_home_that_would_not_do_is_not_waited_for, 0, COUNT(FAULTS));
