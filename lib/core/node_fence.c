@@ -38,6 +38,8 @@ static void lose_all(struct hf_node *node)
             lose(node, node->agents[i]);
     }
     if (node->host_lease != node->lease.lease) {
+        if (node->host_lease != 0)
+            node->host_old_lease = node->host_lease;
         node->host_rev = 0;
         node->host_lease = 0;
         node->host_flight.is_void = true;

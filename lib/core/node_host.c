@@ -60,9 +60,13 @@ static void recognise_host(struct hf_node *node)
         hf_node_void_lease(node);
 }
 
+/* A lease of our own that was lost is nobody: its key goes, or the mirror hears of it. */
 static bool somebody_else_is_here(struct hf_node *node, struct hf_intent *ret)
 {
-    if (node->host_alerted || node->host_live.seen.lease == node->lease.lease)
+    int64_t lease = node->host_live.seen.lease;
+
+    if (node->host_alerted || lease == node->lease.lease ||
+        (lease != 0 && lease == node->host_old_lease))
         return false;
     node->host_alerted = true;
     ret->kind = HF_INTENT_ALERT;

@@ -286,6 +286,7 @@ struct hf_node {
     struct node_flight host_flight;
     int64_t host_rev; /* create revision of hosts/<me>/live under our lease; 0: not there */
     int64_t host_lease;
+    int64_t host_old_lease; /* the one before: its key may be seen for a moment longer */
     int64_t host_wait_rev;
     hf_ms host_retry_at, host_pause_until;
     hf_ms host_wake_at;
