@@ -280,6 +280,13 @@ bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent)
     return hfs_check_agent((struct hfs_check *)check, agent)->stopped;
 }
 
+int hfs_check_get_state(const struct hfs_check *check, const char *task)
+{
+    const struct c_task *known = hfs_check_task((struct hfs_check *)check, task);
+
+    return known->exists ? (int)known->state : -1;
+}
+
 const char *hfs_check_get_live_host(const struct hfs_check *check, const char *agent)
 {
     return hfs_check_agent((struct hfs_check *)check, agent)->life.host;

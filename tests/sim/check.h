@@ -59,6 +59,8 @@ bool hfs_check_is_forgotten(const struct hfs_check *check, const char *task);
 /* As the store has it now. */
 bool hfs_check_is_live(const struct hfs_check *check, const char *agent);
 bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent);
+/* Of a task: a Holdfast__V1__Task__State, or -1 when there is none. */
+int hfs_check_get_state(const struct hfs_check *check, const char *task);
 const char *hfs_check_get_live_host(const struct hfs_check *check, const char *agent);
 
 struct hfs_check_counts {

@@ -110,6 +110,15 @@ void hfs_cluster_free(struct hfs_cluster *cluster)
     free(cluster);
 }
 
+const char *hfs_alert_subject(const struct hf_intent_alert *alert)
+{
+    if (alert->task != NULL && alert->task[0] != '\0')
+        return alert->task;
+    if (alert->agent != NULL && alert->agent[0] != '\0')
+        return alert->agent;
+    return alert->host != NULL && alert->host[0] != '\0' ? alert->host : "the fleet";
+}
+
 bool hfs_cluster_run(struct hfs_cluster *cluster, hf_ms length)
 {
     hf_ms until = cluster->world.now + length;

@@ -178,6 +178,9 @@ void hfs_cluster_free(struct hfs_cluster *cluster);
 /* Lets time pass; false as soon as an invariant is violated. */
 bool hfs_cluster_run(struct hfs_cluster *cluster, hf_ms length);
 
+/* Whom an alert is about, for the transcript. */
+const char *hfs_alert_subject(const struct hf_intent_alert *alert);
+
 /* keeper.c */
 
 void hfs_keeper_start(struct hfs_host *host);

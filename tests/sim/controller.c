@@ -23,8 +23,9 @@ static void on_intent(const struct hf_intent *intent, void *arg)
     struct hfs_brain *brain = arg;
 
     if (intent->kind == HF_INTENT_ALERT)
-        hfs_note(&brain->controller->cluster->world, "%s alerts: %s; next: %s",
-                 brain->controller->name, intent->alert.why, intent->alert.next);
+        hfs_note(&brain->controller->cluster->world, "%s alerts of %s: %s; next: %s",
+                 brain->controller->name, hfs_alert_subject(&intent->alert), intent->alert.why,
+                 intent->alert.next);
 }
 
 /* Life. */

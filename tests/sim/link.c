@@ -118,8 +118,8 @@ static void on_intent(const struct hf_intent *intent, void *arg)
         hfs_link_tell(host, &event);
         break;
     case HF_INTENT_ALERT:
-        hfs_note(&host->cluster->world, "%s alerts: %s; next: %s", host->name,
-                 intent->alert.why, intent->alert.next);
+        hfs_note(&host->cluster->world, "%s alerts of %s: %s; next: %s", host->name,
+                 hfs_alert_subject(&intent->alert), intent->alert.why, intent->alert.next);
         break;
     default: break;
     }

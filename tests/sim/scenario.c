@@ -7,7 +7,7 @@
 #include "sim/run.h"
 #include "sim/teller.h"
 
-enum { COPIES_MAX = 64 };
+enum { COPIES_MAX = 64, WAIT_MOST_MS = 600000 };
 
 /* A request that was sent once. */
 struct copy {
@@ -185,7 +185,7 @@ static void set_paths(struct hfs_process *process, enum hfs_path path)
 
 static bool act_on_host(struct play *play, const struct hfs_act *act)
 {
-    struct hfs_host *host = &play->cluster->hosts[act->number];
+    struct hfs_host *host = &play->cluster->hosts[act->number % HFS_HOSTS];
 
     switch (act->word) {
     case HFS_WORD_HOST_CRASH: hfs_keeper_crash(host); break;
@@ -201,9 +201,33 @@ static bool act_on_host(struct play *play, const struct hfs_act *act)
     return true;
 }
 
+/* Whoever leads, if that is what the script says. */
+static struct hfs_controller *find_controller(struct play *play, unsigned number)
+{
+    struct hfs_cluster *cluster = play->cluster;
+    const struct hfs_entry *entry;
+    char key[HF_KEY_SIZE];
+    int len;
+
+    if (number != HFS_LEADER)
+        return &cluster->controllers[number];
+    len = hf_key_format(HFS_NS, &(struct hf_key){ .kind = HF_KEY_LEADER }, key, NULL);
+    hfs_must(len);
+    entry =
+        hfs_store_get(hfs_etcd_get_store(cluster->etcd), (struct hf_bytes){ key, (size_t)len });
+    for (number = 0; entry != NULL && number < cluster->cfg.controllers; number++) {
+        char id[HFS_TEXT + 16];
+
+        len = snprintf(id, sizeof id, "\"id\":\"%s\"", cluster->controllers[number].name);
+        if (memmem(entry->value, entry->value_len, id, (size_t)len) != NULL)
+            return &cluster->controllers[number];
+    }
+    return &cluster->controllers[0];
+}
+
 static bool act_on_controller(struct play *play, const struct hfs_act *act)
 {
-    struct hfs_controller *controller = &play->cluster->controllers[act->number];
+    struct hfs_controller *controller = find_controller(play, act->number);
 
     switch (act->word) {
     case HFS_WORD_CONTROLLER_CRASH:
@@ -284,11 +308,27 @@ static bool act_as_person(struct play *play, const struct hfs_act *act)
     return true;
 }
 
+/* To the millisecond in which the store says so. */
+static bool wait_until(struct play *play, const struct hfs_act *act)
+{
+    hf_ms until = play->cluster->world.now + WAIT_MOST_MS;
+
+    while (play->cluster->world.now < until) {
+        if (!hfs_cluster_run(play->cluster, 1))
+            return false;
+        if (hfs_check_get_state(play->cluster->check, act->name) == act->choice)
+            return true;
+    }
+    hfs_teller_say(&play->teller, act->name, "is not what the script waits for");
+    return true;
+}
+
 /* False: an invariant is violated. */
 static bool do_act(struct play *play, const struct hfs_act *act)
 {
     switch (act->word) {
     case HFS_WORD_WAIT: return hfs_cluster_run(play->cluster, act->time);
+    case HFS_WORD_WAIT_STATE: return wait_until(play, act);
     case HFS_WORD_AGENT_CRASH:
     case HFS_WORD_AGENT_STATUS: end_agent(play, act); break;
     case HFS_WORD_CORRUPT:

@@ -7,13 +7,15 @@
 #ifndef HFS_SCENARIO_H
 #define HFS_SCENARIO_H
 
+#include <limits.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "sim/cluster.h"
 
 /* What a line of a script may say. In a pattern, words in capitals stand for values: NAME,
- * HOST (h1), CONTROLLER (c1), AGENT, COUNT, TIME (15s), PROGRAM, POLICY, KEY, CHECKPOINT
- * (t1/3). */
+ * HOST (h1), CONTROLLER (c1, or `leader`), AGENT, COUNT, TIME (15s), PROGRAM, POLICY, STATE (of
+ * a task), KEY, CHECKPOINT (t1/3). */
 /* clang-format off */
 #define HFS_SETUP(X)                                                                           \
     X(HOSTS,              "hosts COUNT")                                                       \
@@ -57,7 +59,8 @@
     X(LATE_COPY,          "late copy of KEY")                                                  \
     X(HOLD,               "hold KEY")                                                          \
     X(RELEASE,            "release KEY")                                                       \
-    X(WAIT,               "wait TIME")
+    X(WAIT,               "wait TIME")                                                         \
+    X(WAIT_STATE,         "wait until NAME STATE")
 /* clang-format on */
 
 enum hfs_word {
@@ -74,9 +77,11 @@ struct hfs_act {
     char name[HFS_TEXT]; /* the agent, the task or the key, or the first NAME */
     char role[HFS_TEXT]; /* the second NAME */
     unsigned number;     /* of the host or controller, from 0; the COUNT; the checkpoint */
-    int choice;          /* the PROGRAM or POLICY */
+    int choice;          /* the PROGRAM, POLICY or STATE */
     hf_ms time;
 };
+
+#define HFS_LEADER UINT_MAX /* for the number of a controller: whoever leads by then */
 
 struct hfs_block {
     char *script; /* as it stands in the file */

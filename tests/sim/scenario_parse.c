@@ -106,6 +106,16 @@ static bool take_checkpoint(const char *text, struct hfs_act *act)
            take_count(slash + 1, 1, 1000, &act->number);
 }
 
+static bool take_state(const char *text, struct hfs_act *act)
+{
+    const ProtobufCEnumValue *state = protobuf_c_enum_descriptor_get_value_by_name(
+        &holdfast__v1__task__state__descriptor, text);
+
+    if (state != NULL)
+        act->choice = state->value;
+    return state != NULL;
+}
+
 static bool take_value(const struct hfs_scenario *scenario, const char *kind, const char *text,
                        struct hfs_act *act)
 {
@@ -117,6 +127,10 @@ static bool take_value(const struct hfs_scenario *scenario, const char *kind, co
         return take_agent(scenario, text, act);
     if (strcmp(kind, "HOST") == 0)
         return take_member(text, 'h', cluster->hosts, act);
+    if (strcmp(kind, "CONTROLLER") == 0 && strcmp(text, "leader") == 0) {
+        act->number = HFS_LEADER;
+        return true;
+    }
     if (strcmp(kind, "CONTROLLER") == 0)
         return take_member(text, 'c', cluster->controllers, act);
     if (strcmp(kind, "COUNT") == 0)
@@ -127,6 +141,8 @@ static bool take_value(const struct hfs_scenario *scenario, const char *kind, co
         return take_choice(text, PROGRAMS, HFS_PROGRAM_KINDS, &act->choice);
     if (strcmp(kind, "POLICY") == 0)
         return take_choice(text, POLICIES, 3, &act->choice);
+    if (strcmp(kind, "STATE") == 0)
+        return take_state(text, act);
     return take_checkpoint(text, act);
 }
 

@@ -267,8 +267,8 @@ static void tell_health(struct told *told, const struct change *change)
     const Holdfast__V1__Health *after = (const Holdfast__V1__Health *)change->after;
     char name[HFS_TEXT + 16];
 
-    if (after == NULL)
-        return;
+    if (after == NULL || (after->why[0] == '\0' && before == NULL))
+        return; /* counters, before there was anything to say */
     if (before != NULL && before->state == after->state && before->held == after->held &&
         strcmp(before->why, after->why) == 0 && before->end_upto == after->end_upto &&
         (before->next == NULL) == (after->next == NULL) &&
@@ -351,6 +351,12 @@ static void tell_outcome(struct told *told, const char *task, size_t number,
         say(told, "recovery %zu of %s from its start: %s", number, task, result_name(outcome));
 }
 
+static bool is_later(const Google__Protobuf__Timestamp *before,
+                     const Google__Protobuf__Timestamp *after)
+{
+    return after != NULL && (before == NULL || after->seconds > before->seconds);
+}
+
 static void tell_recovery(struct told *told, const struct change *change)
 {
     const Holdfast__V1__Recovery *before = (const Holdfast__V1__Recovery *)change->before;
@@ -367,8 +373,8 @@ static void tell_recovery(struct told *told, const struct change *change)
         return;
     if (after->attempts < attempts)
         say(told, "the recoveries of %s are forgotten", change->key.name);
-    else if (after->attempts > attempts && after->n_outcomes == known)
-        say(told, "recovery %d of %s%s", after->attempts, change->key.name,
+    if (is_later(before != NULL ? before->next_at : NULL, after->next_at))
+        say(told, "  next: %s is pending again%s", change->key.name,
             in_time(told->teller, after->next_at, time));
 }
 
