@@ -10,9 +10,10 @@
 #include "etcd/internal.h"
 #include "etcd/stream.h"
 
-/* A watchdog that itself comes this late was asleep, and so were we: the answer may be waiting.
- */
-enum { OWN_STALL_MS = 1000 };
+/* The time for an answer is counted in steps. One that ends late does not count: the loop was
+ * held up, or the machine stood still, and the answer may be waiting with everything else. A
+ * loop that is always late must not wait for ever, so there is a limit. */
+enum { STEPS = 6, MOST_STEPS = 4 * STEPS };
 
 /* A message of a batch that is not complete yet. */
 struct fragment {
@@ -27,8 +28,10 @@ struct hf_watch {
     struct hf_stream *stream;
     struct hf_timer watchdog;
     hf_ms heard_at;
-    bool probing; /* an answer is due at watchdog.at */
-    size_t live;  /* ranges that etcd has confirmed */
+    bool probing;          /* an answer is due */
+    unsigned silent_steps; /* that count, since it is */
+    unsigned steps;        /* all of them */
+    size_t live;           /* ranges that etcd has confirmed */
     struct fragment *fragments, **fragments_end;
     size_t fragment_bytes;
     unsigned depth; /* handlers that are running */
@@ -90,6 +93,11 @@ static bool set_watchdog(struct hf_watch *watch, hf_ms at)
     return false;
 }
 
+static hf_ms step_of(const struct hf_watch *watch)
+{
+    return (watch->cfg.probe_timeout + STEPS - 1) / STEPS;
+}
+
 static void probe(struct hf_watch *watch, hf_ms now)
 {
     Etcdserverpb__WatchProgressRequest progress = ETCDSERVERPB__WATCH_PROGRESS_REQUEST__INIT;
@@ -98,9 +106,23 @@ static void probe(struct hf_watch *watch, hf_ms now)
     request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST;
     request.progress_request = &progress;
     watch->probing = true;
+    watch->silent_steps = watch->steps = 0;
     /* One that cannot be sent is one that is not answered. */
     (void)!hf_stream_send(watch->stream, &request.base);
-    (void)set_watchdog(watch, now + watch->cfg.probe_timeout);
+    (void)set_watchdog(watch, now + step_of(watch));
+}
+
+/* One more step without an answer. */
+static void on_silence(struct hf_watch *watch, hf_ms now)
+{
+    watch->silent_steps += now - watch->watchdog.at < step_of(watch) / 2 + 1;
+    if (watch->silent_steps < STEPS && ++watch->steps < MOST_STEPS) {
+        (void)set_watchdog(watch, now + step_of(watch));
+        return;
+    }
+    hf_stream_give_up(watch->stream);
+    watch->stream = NULL;
+    end(watch, HF_ETIMEOUT, "the watch has gone silent");
 }
 
 static void on_watchdog(struct hf_timer *timer)
@@ -109,15 +131,12 @@ static void on_watchdog(struct hf_timer *timer)
         (struct hf_watch *)((char *)timer - offsetof(struct hf_watch, watchdog));
     hf_ms now = hf_etcd_now(watch->etcd);
 
-    if (watch->probing && now - timer->at < OWN_STALL_MS) {
-        hf_stream_give_up(watch->stream);
-        watch->stream = NULL;
-        end(watch, HF_ETIMEOUT, "the watch has gone silent");
-    } else if (watch->probing || now - watch->heard_at >= watch->cfg.probe_every) {
+    if (watch->probing)
+        on_silence(watch, now);
+    else if (now - watch->heard_at >= watch->cfg.probe_every)
         probe(watch, now);
-    } else {
+    else
         (void)set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
-    }
 }
 
 static bool heard(struct hf_watch *watch)
@@ -274,7 +293,7 @@ int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_config *cfg,
     watch->fragments_end = &watch->fragments;
     watch->heard_at = hf_etcd_now(etcd);
     watch->probing = true; /* the confirmations are due */
-    err = hf_timer_start(&etcd->timers, &watch->watchdog, watch->heard_at + cfg->probe_timeout);
+    err = hf_timer_start(&etcd->timers, &watch->watchdog, watch->heard_at + step_of(watch));
     if (err == HF_OK)
         err = hf_stream_open(etcd, HF_LANE_WATCH, "/etcdserverpb.Watch/Watch", &WATCH_STREAM,
                              watch, &watch->stream);

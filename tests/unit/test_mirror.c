@@ -281,6 +281,30 @@ START_TEST(w1_a_watch_that_answers_no_probe_is_given_up)
 }
 END_TEST
 
+static unsigned probes_wanted;
+
+static bool is_probed(void *arg)
+{
+    (void)arg;
+    return hft_fake_stats(fake).probes >= probes_wanted;
+}
+
+/* The answer is there when the loop goes on, and so is the time-out. */
+START_TEST(w1_a_loop_that_was_held_up_does_not_take_its_watch_for_dead)
+{
+    follow_with((struct hf_mirror_config){ .probe_every = 20, .probe_timeout = 400 });
+    for (int i = 0; i < 5; i++) {
+        probes_wanted = hft_fake_stats(fake).probes + 1;
+        hft_loop_until(&client.loop, is_probed, NULL, 10000, "the probe");
+        (void)poll(NULL, 0, 500); /* this is the fault */
+    }
+    probes_wanted = hft_fake_stats(fake).probes + 1;
+    hft_loop_until(&client.loop, is_probed, NULL, 10000, "the next probe");
+    ck_assert_uint_eq(follower.troubles, 0);
+    ck_assert_uint_eq(hft_fake_stats(fake).watches, 1);
+}
+END_TEST
+
 static const char *const GARBAGE[] = { "\xff", "\x0a\xff\xff\xff\xff\x0f", "\x0a",
                                        "\x5a\x05hel" };
 
@@ -484,9 +508,10 @@ int main(void)
     TCase *t = tcase_create("mirror");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 30);
+    tcase_set_timeout(t, 120);
     tcase_add_test(t, the_fake_is_followed_like_an_etcd);
     tcase_add_test(t, w1_a_watch_that_answers_no_probe_is_given_up);
+    tcase_add_test(t, w1_a_loop_that_was_held_up_does_not_take_its_watch_for_dead);
     tcase_add_test(t, w2_a_header_ahead_of_its_events_does_not_move_the_place_to_resume);
     tcase_add_test(t, w3_progress_ahead_of_the_events_does_not_move_the_place_to_resume);
     tcase_add_test(t, w4_a_watch_cancelled_by_a_compaction_is_listed);
