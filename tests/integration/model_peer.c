@@ -10,7 +10,7 @@
 #include "etcd/decode.h"
 #include "etcd/watch.h"
 
-enum { ANSWER_MS = 10000, PROBE_MS = 60000 };
+enum { ANSWER_MS = 60000, PROBE_MS = 60000 };
 
 /* One question under way. */
 struct question {

@@ -7,6 +7,8 @@
 #include "support/suite.h"
 #include "support/ticker.h"
 
+enum { TTL_MS = 6000 };
+
 static struct hft_etcd server;
 static struct hft_client client;
 
@@ -57,8 +59,8 @@ static void stand(struct runner *runner, const char *name)
     struct hf_error err = { "" };
 
     *runner = (struct runner){ .name = name };
-    cfg.lease.ttl = 3000;
-    cfg.lease.ttl_floor = 2000;
+    cfg.lease.ttl = TTL_MS;
+    cfg.lease.ttl_floor = TTL_MS;
     cfg.lease.retry_max = 300;
     ck_assert_msg(hf_candidate_new(&client.backend, &cfg, &runner->candidate, &err) == HF_OK,
                   "%s", err.text);
@@ -101,7 +103,7 @@ START_TEST(one_of_three_leads_and_hands_over_at_once)
     stop(&runners[0]);
     while (runners[1].elected + runners[2].elected == 0)
         (void)uv_run(&client.loop.uv, UV_RUN_ONCE);
-    /* The spread of candidates is half a second; long before the lease of 3 s would be over. */
+    /* The spread of candidates is half a second; long before the lease would be over. */
     ck_assert_int_le(hft_now() - left_at, 1500 + hft_ticker_stall(&ticker));
     leader = runners[1].elected > 0 ? 1 : 2;
     ck_assert_int_gt(runners[leader].term, runners[0].last_term);
@@ -130,7 +132,6 @@ END_TEST
 
 START_TEST(s1_a_leader_that_hears_nothing_stops_acting_before_another_can_lead)
 {
-    const hf_ms ttl = 3000;
     struct hft_ticker ticker;
     struct runner runner;
     hf_ms stopped_at;
@@ -142,7 +143,7 @@ START_TEST(s1_a_leader_that_hears_nothing_stops_acting_before_another_can_lead)
     stopped_at = hft_now();
     hft_ticker_mark(&ticker);
     hft_client_until(&client, &runner.deposed, 1, 10000, "stepping down by its own clock");
-    ck_assert_int_le(hft_now() - stopped_at, ttl * 2 / 3 + 100 + hft_ticker_stall(&ticker));
+    ck_assert_int_le(hft_now() - stopped_at, TTL_MS * 2 / 3 + 100 + hft_ticker_stall(&ticker));
     ck_assert(!hf_candidate_can_act(runner.candidate));
     hft_etcd_resume(&server);
     hft_client_until(&client, &runner.elected, 2, 20000, "leadership again");

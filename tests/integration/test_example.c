@@ -55,8 +55,8 @@ static bool has_said(void *arg)
 static void wait_until_said(struct example *example, const char *what, hf_ms timeout)
 {
     example->wanted = what;
-    ck_assert_msg(hft_wait(has_said, example, timeout), "'%s' is not in:\n%.2000s", what,
-                  example->said);
+    ck_assert_msg(hft_wait(has_said, example, hft_patience(timeout)),
+                  "'%s' is not in:\n%.2000s", what, example->said);
 }
 
 static void kill_hard(struct example *example)

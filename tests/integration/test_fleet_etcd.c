@@ -70,7 +70,7 @@ static struct hf_lease_policy short_lease(hf_ms ttl)
 static void begin_controller(struct controller *controller, const char *id)
 {
     struct hf_runner_config cfg = { .ns = "default",
-                                    .lease = short_lease(3000),
+                                    .lease = short_lease(10000),
                                     .election = hf_election_policy_default(),
                                     .on_intent = on_controller_intent,
                                     .arg = controller };
@@ -343,7 +343,7 @@ static void begin_link(const struct hf_node_held *held, const struct hf_lease_re
     Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
     struct hf_node_agent_config agent = { .name = "a", .spec = &spec };
     struct hf_runner_config cfg = { .ns = "default",
-                                    .lease = short_lease(6000),
+                                    .lease = short_lease(12000),
                                     .resume = resume,
                                     .on_intent = on_host_intent };
     char *launcher = (char *)"w";

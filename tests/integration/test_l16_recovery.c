@@ -197,7 +197,7 @@ START_TEST(l16_every_call_fails_once_and_recovers)
 
     hft_watcher_start(&client, &watcher, "event");
     hft_renewals_start(&client, &renewals, lease);
-    ck_assert_int_eq(hft_renew(&client, &renewals, 5000).err, HF_OK);
+    ck_assert_int_eq(hft_renew(&client, &renewals, 30000).err, HF_OK);
     for (size_t call = 0; call < CALL_COUNT; call++) {
         struct hft_outcome outcome = { 0 };
 
@@ -205,8 +205,8 @@ START_TEST(l16_every_call_fails_once_and_recovers)
         expect_recovery(call);
     }
     /* What was open all the time went through every fault. */
-    (void)hft_renew(&client, &renewals, 5000); /* its stream broke: this one may tell */
-    ck_assert_int_gt(hft_renew(&client, &renewals, 5000).ttl_s, 0);
+    (void)hft_renew(&client, &renewals, 30000); /* its stream broke: this one may tell */
+    ck_assert_int_gt(hft_renew(&client, &renewals, 30000).ttl_s, 0);
     puts = watcher.puts;
     hft_put(&client, "event", "", HF_NO_LEASE);
     hft_client_until(&client, &watcher.puts, puts + 1, 30000, "the event");
@@ -227,13 +227,13 @@ START_TEST(l16_a_second_renewal_waits_for_the_first)
     hft_client_until(&client, &renewals.count, 1, 10000, "the attempt to end");
     ck_assert_int_eq(renewals.last.err, HF_ETIMEOUT);
     hft_proxy_heal(proxy);
-    ck_assert_int_eq(hft_renew(&client, &renewals, 5000).ttl_s, 600);
+    ck_assert_int_eq(hft_renew(&client, &renewals, 30000).ttl_s, 600);
     ck_assert_uint_eq(renewals.count, 2); /* the first was not answered after all */
 
     /* One that is given up is never heard of. */
     ck_assert_int_eq(hf_renewer_send(renewals.renewer, 5000), HF_OK);
     hf_renewer_give_up(renewals.renewer);
-    ck_assert_int_eq(hft_renew(&client, &renewals, 5000).ttl_s, 600);
+    ck_assert_int_eq(hft_renew(&client, &renewals, 30000).ttl_s, 600);
     ck_assert_uint_eq(renewals.count, 3);
     hft_renewals_stop(&renewals);
 }
@@ -337,7 +337,7 @@ START_TEST(l5_a_member_without_a_leader_says_so_at_once_and_serves_again_with_on
     lease = hft_grant(&client, 60);
     hft_renewals_start(&client, &before, lease);
     hft_renewals_start(&client, &fresh, lease);
-    ck_assert_int_eq(hft_renew(&client, &before, 5000).ttl_s, 60);
+    ck_assert_int_eq(hft_renew(&client, &before, 30000).ttl_s, 60);
 
     hft_etcd_pause(&cluster.member[1]);
     hft_etcd_pause(&cluster.member[2]);
@@ -351,11 +351,11 @@ START_TEST(l5_a_member_without_a_leader_says_so_at_once_and_serves_again_with_on
     hft_etcd_resume(&cluster.member[1]);
     hft_etcd_resume(&cluster.member[2]);
     hft_loop_until(&client.loop, has_leader, alone, 30000, "a leader");
-    while ((renewal = hft_renew(&client, &fresh, 5000)).err != HF_OK)
+    while ((renewal = hft_renew(&client, &fresh, 30000)).err != HF_OK)
         ck_assert_int_eq(renewal.err, HF_EAGAIN);
     ck_assert_int_eq(renewal.ttl_s, 60);
-    (void)hft_renew(&client, &before, 5000); /* may find its old stream ended */
-    ck_assert_int_eq(hft_renew(&client, &before, 5000).ttl_s, 60);
+    (void)hft_renew(&client, &before, 30000); /* may find its old stream ended */
+    ck_assert_int_eq(hft_renew(&client, &before, 30000).ttl_s, 60);
     hft_renewals_stop(&before);
     hft_renewals_stop(&fresh);
     hft_client_close(&client);

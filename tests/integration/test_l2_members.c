@@ -77,7 +77,7 @@ START_TEST(l2_a_renewal_answered_by_an_old_leader_does_not_count_and_the_leader_
 
     hft_client_open(&client, hft_proxy_endpoint(proxy), new->endpoint, NULL);
     hft_client_open(&other, new->endpoint, NULL);
-    hft_holder_start(&client, &holder, 30000); /* an attempt may take 5 s */
+    hft_holder_start(&client, &holder, 60000); /* an attempt may take 10 s */
     counted_at = holder.counted_at;
     answers.before = hft_etcd_metric(old, ANSWERED, 0);
     hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_HOLD);
@@ -125,7 +125,7 @@ START_TEST(l2_a_leader_stopped_is_left_within_8500ms_and_believed_by_nobody_afte
     holder.fault_at = hft_now();
     hft_holder_until_renewed(&holder, 60000);
     ck_assert_int_le(holder.renewed_at - holder.fault_at, bound + hft_ticker_stall(&ticker));
-    ck_assert_uint_eq(holder.jeopardies, 0);
+    ck_assert(holder.jeopardies == 0 || hft_ticker_stall(&ticker) > ttl / 6);
     ck_assert_uint_gt(hf_session_get_view(holder.session).record.term, term);
 
     hft_etcd_resume(old);

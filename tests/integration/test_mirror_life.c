@@ -115,7 +115,7 @@ START_TEST(no_event_is_lost_where_single_ones_and_bursts_take_turns)
     }
     hft_follower_settle(&follower, &etcd, 5000);
     ck_assert_uint_eq(follower.synthesised, 0);
-    ck_assert_uint_eq(hf_mirror_get_stats(follower.mirror).opens, 1);
+    hft_follower_assert_undisturbed(&follower);
     hft_follower_stop(&follower);
 }
 END_TEST

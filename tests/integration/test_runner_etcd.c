@@ -228,8 +228,7 @@ static void begin(struct player *player, bool throws)
     struct hf_error err = { "" };
 
     *player = (struct player){ .throws = throws };
-    cfg.lease.ttl = 3000;
-    cfg.lease.ttl_floor = 2000;
+    cfg.lease.ttl = 10000;
     cfg.lease.retry_max = 300;
     if (throws)
         cfg.leader = hf_bytes_of("{\"id\":\"me\"}");

@@ -485,10 +485,12 @@ START_TEST(random_faults_lose_nothing_double_nothing_and_reset_nothing)
 
     choose_seed();
     open_all();
-    hft_follower_start_with(
-        &client, &follower,
-        &(struct hf_mirror_config){
-            .ranges = ranges, .range_count = 2, .history_every = 2000, .resync_every = 8000 });
+    hft_follower_start_with(&client, &follower,
+                            &(struct hf_mirror_config){ .ranges = ranges,
+                                                        .range_count = 2,
+                                                        .probe_timeout = 3000,
+                                                        .history_every = 2000,
+                                                        .resync_every = 8000 });
     hft_follower_until_synced(&follower, 1, 10000);
     lease.session = hold_lease(client.backend, on_lease);
     for (unsigned i = 0; i < 2; i++)

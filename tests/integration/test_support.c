@@ -166,17 +166,19 @@ static void stand_still(long ms)
     (void)hft_process_reap(waker, 30000);
 }
 
-START_TEST(ticker_sees_the_longest_time_that_the_process_stood_still)
+START_TEST(ticker_sees_how_long_the_process_stood_still_in_all)
 {
     struct hft_ticker ticker;
+    hf_ms before;
 
     hft_ticker_start(&ticker);
-    stand_still(100);
+    stand_still(300);
     stand_still(400);
-    stand_still(100);
-    ck_assert_int_ge(hft_ticker_stall(&ticker), 350);
+    stand_still(300);
+    before = hft_ticker_stall(&ticker);
+    ck_assert_int_ge(before, 900);
     hft_ticker_mark(&ticker);
-    ck_assert_int_lt(hft_ticker_stall(&ticker), 350);
+    ck_assert_int_lt(hft_ticker_stall(&ticker), before);
     hft_ticker_stop(&ticker);
 }
 END_TEST
@@ -192,6 +194,6 @@ int main(void)
     tcase_add_test(t, a_port_is_given_to_one_taker_only);
     tcase_add_test(t, a_crashed_test_leaves_no_etcd_and_no_directory);
     tcase_add_test(t, loop_runs_until_a_condition_holds_and_no_further);
-    tcase_add_test(t, ticker_sees_the_longest_time_that_the_process_stood_still);
+    tcase_add_test(t, ticker_sees_how_long_the_process_stood_still_in_all);
     return hft_suite_run("support", t, NULL);
 }

@@ -166,15 +166,18 @@ START_TEST(a_user_may_write_below_its_prefix_only)
 }
 END_TEST
 
-static int put_with(const struct hft_etcd *etcd, const struct hft_cert *cert)
+/* One who is refused goes on trying until the time is up. */
+static int put_with(const struct hft_etcd *etcd, const struct hft_cert *cert, const char *time)
 {
+    char dial[32], command[32];
     char cert_flag[HFT_PKI_PATH_MAX + 16];
     char key_flag[HFT_PKI_PATH_MAX + 16];
 
     (void)snprintf(cert_flag, sizeof cert_flag, "--cert=%s", cert->cert);
     (void)snprintf(key_flag, sizeof key_flag, "--key=%s", cert->key);
-    return hft_etcdctl(etcd, NULL, "--dial-timeout=2s", "--command-timeout=2s", cert_flag,
-                       key_flag, "put", "k", "v", NULL);
+    (void)snprintf(dial, sizeof dial, "--dial-timeout=%s", time);
+    (void)snprintf(command, sizeof command, "--command-timeout=%s", time);
+    return hft_etcdctl(etcd, NULL, dial, command, cert_flag, key_flag, "put", "k", "v", NULL);
 }
 
 START_TEST(only_certificates_of_the_authority_that_have_not_expired_get_in)
@@ -192,13 +195,13 @@ START_TEST(only_certificates_of_the_authority_that_have_not_expired_get_in)
     hft_pki_issue(&stranger, "agent", 3600, &foreign);
     struct hft_etcd_tls tls = hft_pki_tls(&pki, &admin);
     hft_etcd_start(&etcd, &(struct hft_etcd_options){ .no_fsync = true, .tls = &tls });
-    ck_assert_int_eq(put_with(&etcd, &admin), 0);
-    ck_assert_int_ne(put_with(&etcd, &foreign), 0);
+    ck_assert_int_eq(put_with(&etcd, &admin, "60s"), 0);
+    ck_assert_int_ne(put_with(&etcd, &foreign, "2s"), 0);
 
     hft_pki_issue(&pki, "agent", -1, &agent);
-    ck_assert_int_ne(put_with(&etcd, &agent), 0);
+    ck_assert_int_ne(put_with(&etcd, &agent, "2s"), 0);
     hft_pki_issue(&pki, "agent", 3600, &agent); /* the same files, renewed */
-    ck_assert_int_eq(put_with(&etcd, &agent), 0);
+    ck_assert_int_eq(put_with(&etcd, &agent, "60s"), 0);
 
     hft_etcd_done(&etcd);
     hft_pki_done(&stranger);

@@ -14,7 +14,7 @@
 #include "support/suite.h"
 #include "support/wait.h"
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 120000
 #define SILENCE_MS  60 /* how long "nothing comes" is watched */
 
 /* A server, the proxy before it, and one connection through it. */

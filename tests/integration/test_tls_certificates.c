@@ -187,7 +187,7 @@ START_TEST(tls_a_renewed_certificate_is_used_without_losing_a_lease_or_an_event)
 
     hft_client_open_with(&client, &cfg);
     hft_watcher_start(&client, &watcher, "k");
-    hft_holder_start(&client, &holder, 6000);
+    hft_holder_start(&client, &holder, 15000);
     hft_holder_register(&holder, "k/live");
     connections = (unsigned)hft_proxy_stats(proxy).accepted;
 

@@ -149,8 +149,7 @@ START_TEST(w3_an_idle_watch_is_probed_and_stays)
     }
     hft_follower_settle(&follower, &etcd, 5000);
     ck_assert_uint_eq(follower.events, 6);
-    ck_assert_uint_eq(follower.troubles, 0);
-    ck_assert_uint_eq(hf_mirror_get_stats(follower.mirror).opens, 1);
+    hft_follower_assert_undisturbed(&follower);
 }
 END_TEST
 

@@ -8,7 +8,7 @@
 
 #include "base/id.h"
 
-enum { MOST_ENDPOINTS = 4, STEP_MS = 30000 };
+enum { MOST_ENDPOINTS = 4, STEP_MS = 30000, PROBE_MS = 60000 };
 
 void hft_client_open_with(struct hft_client *client, const struct hf_etcd_config *cfg)
 {
@@ -36,7 +36,8 @@ void hft_client_open(struct hft_client *client, const char *endpoint, ...)
     va_end(args);
     hft_client_open_with(client, &(struct hf_etcd_config){ .endpoints = endpoints,
                                                            .endpoint_count = count,
-                                                           .keep_order = true });
+                                                           .keep_order = true,
+                                                           .timeout = STEP_MS });
 }
 
 static void on_closed(void *arg)
@@ -288,6 +289,12 @@ static void on_trouble(int err, const char *message, hf_ms retry_in, void *arg)
     watcher->last_trouble = err;
 }
 
+void hft_be_patient(struct hf_mirror_config *cfg)
+{
+    if (cfg->probe_timeout == 0)
+        cfg->probe_timeout = PROBE_MS;
+}
+
 void hft_watcher_begin(struct hft_client *client, struct hft_watcher *watcher,
                        const struct hf_mirror_config *cfg)
 {
@@ -295,6 +302,7 @@ void hft_watcher_begin(struct hft_client *client, struct hft_watcher *watcher,
     struct hf_error err = { "" };
 
     *watcher = (struct hft_watcher){ 0 };
+    hft_be_patient(&own);
     own.on_event = on_event;
     own.on_trouble = on_trouble;
     own.arg = watcher;

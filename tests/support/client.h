@@ -15,7 +15,8 @@ struct hft_client {
     struct hf_backend backend; /* over `etcd` */
 };
 
-/* Up to four endpoints, used in that order. */
+/* Up to four endpoints, used in that order. A call that has no time of its own may take half a
+ * minute: on a busy machine etcd may be late. */
 void hft_client_open(struct hft_client *client, const char *endpoint, ...)
     __attribute__((sentinel));
 /* The same with a whole configuration. */
@@ -92,6 +93,11 @@ struct hft_watcher {
     int last_trouble;
     char last_key[256]; /* of the last put or delete */
 };
+
+/* What a mirror that a test begins is told to do differently: unless the configuration says so,
+ * a watch is given a minute to answer a probe, so that an etcd that is late on a busy machine
+ * is not taken for a dead one. */
+void hft_be_patient(struct hf_mirror_config *cfg);
 
 /* Starts it on one prefix (or with a whole configuration, whose callbacks are replaced) and
  * waits until it is synced. */

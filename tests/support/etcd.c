@@ -174,7 +174,7 @@ bool hft_etcd_wait_ready(struct hft_etcd *etcd)
 {
     HF_CLEANUP_FREE char *ignored = NULL;
 
-    if (!hft_wait(is_ready_or_dead, etcd, READY_TIMEOUT_MS)) {
+    if (!hft_wait(is_ready_or_dead, etcd, hft_patience(READY_TIMEOUT_MS))) {
         show_log(etcd);
         ck_abort_msg("%s was not ready in time", etcd->options.name);
     }
@@ -257,8 +257,8 @@ static void client_args(struct args *args, const struct hft_etcd *etcd, va_list 
 
     add(args, "etcdctl");
     add(args, "--endpoints=%s", etcd->endpoint);
-    add(args, "--dial-timeout=10s"); /* the machine may be busy */
-    add(args, "--command-timeout=10s");
+    add(args, "--dial-timeout=60s"); /* the machine may be busy */
+    add(args, "--command-timeout=60s");
     if (tls != NULL)
         add(args, "--cacert=%s", tls->ca);
     if (tls != NULL && tls->client_cert != NULL) {

@@ -167,6 +167,7 @@ static void on_trouble(int err, const char *message, hf_ms retry_in, void *arg)
     ck_assert_int_ge(retry_in, 0);
     follower->troubles++;
     follower->denied += err == HF_EDENIED;
+    follower->mishaps += err == HF_EAGAIN || err == HF_ETIMEOUT;
     follower->last_trouble = err;
 }
 
@@ -186,6 +187,7 @@ void hft_follower_start_with(struct hft_client *client, struct hft_follower *fol
                                   (int)cfg->ranges[i].key.len,
                                   (const char *)cfg->ranges[i].key.data),
                          (int)sizeof follower->prefix[i]);
+    hft_be_patient(&own);
     own.on_event = on_event;
     own.on_trouble = on_trouble;
     own.arg = follower;
@@ -215,6 +217,15 @@ void hft_follower_until_synced(struct hft_follower *follower, unsigned count, hf
 {
     hft_client_until(follower->client, &follower->synced, count, timeout,
                      "the mirror to be synced");
+}
+
+void hft_follower_assert_undisturbed(const struct hft_follower *follower)
+{
+    struct hf_mirror_stats stats = hf_mirror_get_stats(follower->mirror);
+
+    ck_assert_uint_eq(follower->troubles, follower->mishaps);
+    ck_assert_uint_le(stats.opens, 1 + follower->mishaps);
+    ck_assert_uint_eq(follower->resets, 0);
 }
 
 void hft_follower_mark(struct hft_follower *follower)
@@ -313,7 +324,8 @@ void hft_follower_settle(struct hft_follower *follower, const struct hft_etcd *e
         hft_etcdctl_ok(etcd, NULL, "put", key, "", NULL);
         hft_truth_fetch(etcd, follower->prefix[i], &settling.truth[i]);
     }
-    settled = hft_loop_try(&follower->client->loop, has_settled, &settling, timeout);
+    settled =
+        hft_loop_try(&follower->client->loop, has_settled, &settling, hft_patience(timeout));
     ck_assert_msg(settled, "the mirror differs from etcd: %s", settling.difference.text);
     for (size_t i = 0; i < follower->range_count; i++)
         hft_truth_done(&settling.truth[i]);

@@ -25,7 +25,8 @@ struct hft_follower {
     unsigned puts, deletes;
     unsigned synthesised; /* of them */
     unsigned synced, resets, troubles;
-    unsigned denied; /* troubles that were HF_EDENIED */
+    unsigned denied;  /* troubles that were HF_EDENIED */
+    unsigned mishaps; /* troubles that were for want of a connection or an answer in time */
     int last_trouble;
     hf_rev synced_rev;
     hf_ms last_at;   /* when the last put or delete came */
@@ -35,8 +36,8 @@ struct hft_follower {
     void *arg;
 };
 
-/* Follows one prefix with the defaults; or as configured, whose prefixes must be texts and
- * whose callbacks are replaced. Values are kept. Does not wait. */
+/* Follows one prefix with the defaults (but see hft_be_patient); or as configured, whose
+ * prefixes must be texts and whose callbacks are replaced. Values are kept. Does not wait. */
 void hft_follower_start(struct hft_client *client, struct hft_follower *follower,
                         const char *prefix);
 void hft_follower_start_with(struct hft_client *client, struct hft_follower *follower,
@@ -45,6 +46,10 @@ void hft_follower_stop(struct hft_follower *follower);
 
 /* Runs the loop until it was synced `count` times. */
 void hft_follower_until_synced(struct hft_follower *follower, unsigned count, hf_ms timeout);
+
+/* The mirror had no reason to fail, list or open its watch again, and did not: but for what a
+ * connection that broke explains, which a busy machine may bring about. */
+void hft_follower_assert_undisturbed(const struct hft_follower *follower);
 
 /* Measures the silence from now on. */
 void hft_follower_mark(struct hft_follower *follower);

@@ -107,8 +107,9 @@ bool hft_loop_try(struct hft_loop *loop, hft_cond_fn cond, void *arg, hf_ms time
 void hft_loop_until(struct hft_loop *loop, hft_cond_fn cond, void *arg, hf_ms timeout,
                     const char *what)
 {
-    if (!hft_loop_try(loop, cond, arg, timeout))
-        ck_abort_msg("timed out after %" PRId64 " ms waiting for %s", timeout, what);
+    if (!hft_loop_try(loop, cond, arg, hft_patience(timeout)))
+        ck_abort_msg("timed out after %" PRId64 " ms waiting for %s", hft_patience(timeout),
+                     what);
 }
 
 void hft_loop_hold(struct hft_loop *loop, hft_cond_fn cond, void *arg, hf_ms span,

@@ -21,7 +21,7 @@ void hft_loop_init(struct hft_loop *loop);
 void hft_loop_done(struct hft_loop *loop);
 
 /* Runs the loop until `cond` holds; it is asked after every turn. Fails the test with a message
- * that names `what` when `timeout` passed before. */
+ * that names `what` when `timeout` passed before, or hft_patience if that is longer. */
 void hft_loop_until(struct hft_loop *loop, hft_cond_fn cond, void *arg, hf_ms timeout,
                     const char *what);
 

@@ -113,7 +113,7 @@ static bool ends_within(pid_t pid, hf_ms timeout)
 
 int hft_process_reap(pid_t pid, hf_ms timeout)
 {
-    bool ended = ends_within(pid, timeout);
+    bool ended = ends_within(pid, hft_patience(timeout));
     int status = 0;
 
     if (!ended)

@@ -9,10 +9,9 @@
 
 #define INTERVAL_MS 10
 
-static void note_lateness(struct hft_ticker *ticker, hf_ms now)
+static hf_ms lateness(const struct hft_ticker *ticker, hf_ms now)
 {
-    if (now - ticker->due > ticker->largest)
-        ticker->largest = now - ticker->due;
+    return now > ticker->due ? now - ticker->due : 0;
 }
 
 /* The wait runs on CLOCK_MONOTONIC, the only one a condition variable offers; what is measured
@@ -38,7 +37,7 @@ static void *tick(void *arg)
     while (!ticker->stopping) {
         wait_one_interval(ticker);
         hf_ms now = hft_now();
-        note_lateness(ticker, now);
+        ticker->stall += lateness(ticker, now);
         ticker->due = now + INTERVAL_MS;
     }
     (void)pthread_mutex_unlock(&ticker->lock);
@@ -79,7 +78,7 @@ void hft_ticker_stop(struct hft_ticker *ticker)
 void hft_ticker_mark(struct hft_ticker *ticker)
 {
     (void)pthread_mutex_lock(&ticker->lock);
-    ticker->largest = 0;
+    ticker->stall = 0;
     ticker->due = hft_now() + INTERVAL_MS;
     (void)pthread_mutex_unlock(&ticker->lock);
 }
@@ -87,8 +86,7 @@ void hft_ticker_mark(struct hft_ticker *ticker)
 hf_ms hft_ticker_stall(struct hft_ticker *ticker)
 {
     (void)pthread_mutex_lock(&ticker->lock);
-    note_lateness(ticker, hft_now());
-    hf_ms largest = ticker->largest;
+    hf_ms stall = ticker->stall + lateness(ticker, hft_now());
     (void)pthread_mutex_unlock(&ticker->lock);
-    return largest;
+    return stall;
 }

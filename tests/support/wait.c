@@ -6,12 +6,18 @@
 #include <check.h>
 
 #define POLL_INTERVAL_MS 5
+#define PATIENCE_MS      120000
 
 hf_ms hft_now(void)
 {
     struct hf_clock clock = hf_clock_boottime();
 
     return hf_clock_now(&clock);
+}
+
+hf_ms hft_patience(hf_ms timeout)
+{
+    return timeout > PATIENCE_MS ? timeout : PATIENCE_MS;
 }
 
 bool hft_wait(hft_cond_fn cond, void *arg, hf_ms timeout)
@@ -28,6 +34,7 @@ bool hft_wait(hft_cond_fn cond, void *arg, hf_ms timeout)
 
 void hft_wait_or_fail(hft_cond_fn cond, void *arg, hf_ms timeout, const char *what)
 {
-    if (!hft_wait(cond, arg, timeout))
-        ck_abort_msg("timed out after %" PRId64 " ms waiting for %s", timeout, what);
+    if (!hft_wait(cond, arg, hft_patience(timeout)))
+        ck_abort_msg("timed out after %" PRId64 " ms waiting for %s", hft_patience(timeout),
+                     what);
 }

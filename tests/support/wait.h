@@ -14,10 +14,16 @@ typedef bool (*hft_cond_fn)(void *arg);
 /* CLOCK_BOOTTIME now. */
 hf_ms hft_now(void);
 
+/* The limit of a wait for something that must happen. It only ends a test that hangs, so it is
+ * two minutes at least, however little `timeout` says: a busy machine may stand still for long,
+ * and a test that passes does not wait. A bound that is part of what is tested is asserted,
+ * with what a ticker saw (ticker.h). */
+hf_ms hft_patience(hf_ms timeout);
+
 /* Asks `cond` every few milliseconds until it holds; false when `timeout` passed before. */
 bool hft_wait(hft_cond_fn cond, void *arg, hf_ms timeout);
 
-/* The same, and fails the test with "timed out after ... waiting for <what>". */
+/* The same with patience, and fails the test with "timed out after ... waiting for <what>". */
 void hft_wait_or_fail(hft_cond_fn cond, void *arg, hf_ms timeout, const char *what);
 
 #endif
