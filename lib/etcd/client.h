@@ -3,8 +3,7 @@
  * Everything runs on the loop's thread: every function is called there and every callback comes
  * there. No call blocks, except hf_etcd_new (it reads the credential files) and the last step
  * of hf_etcd_close (a few milliseconds). A callback never runs inside the function that it was
- * given to. The other headers say what can be asked: kv.h, txn.h, lease.h, mirror.h,
- * campaign.h, survey.h.
+ * given to. The other headers say what can be asked: kv.h, txn.h, lease.h, mirror.h, survey.h.
  *
  * One endpoint is used at a time. When it fails, or does not answer within the client's own
  * deadlines, the next one is used; nothing waits for TCP to notice. */

@@ -1,7 +1,7 @@
 /* result.h - how anything that was asked of etcd ended.
  *
  * Plain values, so that whoever only handles answers needs neither libuv nor a client: the
- * headers of requests (kv.h, txn.h, lease.h, mirror.h, campaign.h) stand on this one alone. */
+ * headers of requests (kv.h, txn.h, lease.h, mirror.h) stand on this one alone. */
 #ifndef HF_ETCD_RESULT_H
 #define HF_ETCD_RESULT_H
 

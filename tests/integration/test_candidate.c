@@ -1,16 +1,22 @@
-/* Several want to lead, one does: takeover, hand-over, a paused leader, a lost lease. */
+/* Several want to lead, one does: takeover, hand-over, a paused leader, a lost lease; and who
+ * holds the key when answers are lost or somebody else has it: S2. */
 #include <check.h>
 
 #include "io/candidate.h"
 #include "support/client.h"
 #include "support/etcd.h"
+#include "support/proxy.h"
 #include "support/suite.h"
 #include "support/ticker.h"
+
+#define KEY "leader"
 
 enum { TTL_MS = 6000 };
 
 static struct hft_etcd server;
-static struct hft_client client;
+static struct hft_proxy *proxy;
+static struct hft_client client; /* through the proxy */
+static struct hft_client direct;
 
 struct runner {
     struct hf_candidate *candidate;
@@ -49,7 +55,7 @@ static void on_closed(void *arg)
 
 static void stand(struct runner *runner, const char *name)
 {
-    struct hf_candidate_config cfg = { .key = "leader",
+    struct hf_candidate_config cfg = { .key = KEY,
                                        .value = hf_bytes_of(name),
                                        .lease = hf_lease_policy_default(),
                                        .election = hf_election_policy_default(),
@@ -75,12 +81,16 @@ static void stop(struct runner *runner)
 static void setup(void)
 {
     hft_etcd_start(&server, &(struct hft_etcd_options){ .no_fsync = true });
-    hft_client_open(&client, server.endpoint, NULL);
+    proxy = hft_proxy_new(server.client.number);
+    hft_client_open(&client, hft_proxy_endpoint(proxy), NULL);
+    hft_client_open(&direct, server.endpoint, NULL);
 }
 
 static void teardown(void)
 {
     hft_client_close(&client);
+    hft_client_close(&direct);
+    hft_proxy_free(proxy);
     hft_etcd_done(&server);
 }
 
@@ -177,6 +187,148 @@ START_TEST(a_candidate_closes_while_etcd_hangs)
 }
 END_TEST
 
+/* The key says who leads: the lease of one of them, and the term that it believes in. */
+static void expect_holder(const struct runner *runner)
+{
+    struct hf_candidate_view view = hf_candidate_get_view(runner->candidate);
+    struct hft_outcome key = hft_read(&direct, KEY);
+
+    ck_assert_int_eq(key.count, 1);
+    ck_assert_int_eq(key.lease, view.lease);
+    ck_assert_int_eq(key.create_rev, view.term);
+    ck_assert_str_eq(key.value, runner->name);
+}
+
+static bool one_leads(void *runners)
+{
+    const struct runner *two = runners;
+
+    return two[0].term != 0 || two[1].term != 0;
+}
+
+START_TEST(s2_of_two_that_stand_at_once_one_leads)
+{
+    struct runner runners[2];
+
+    stand(&runners[0], "a");
+    stand(&runners[1], "b");
+    hft_loop_until(&client.loop, one_leads, runners, 30000, "a leader");
+    ck_assert_uint_eq(runners[0].elected + runners[1].elected, 1);
+    expect_holder(&runners[runners[0].term != 0 ? 0 : 1]);
+    stop(&runners[0]);
+    stop(&runners[1]);
+    ck_assert_int_eq(hft_read(&direct, KEY).count, 0);
+}
+END_TEST
+
+static bool has_lease(void *arg)
+{
+    return hf_candidate_get_view(((struct runner *)arg)->candidate).lease != 0;
+}
+
+/* It does not know yet that its lease is gone when the key becomes free. */
+START_TEST(s2_a_candidate_whose_lease_died_leads_only_with_a_new_one)
+{
+    struct runner first, second;
+    int64_t dead;
+
+    stand(&first, "a");
+    hft_client_until(&client, &first.elected, 1, 30000, "leadership");
+    stand(&second, "b");
+    hft_loop_until(&client.loop, has_lease, &second, 30000, "a lease");
+    dead = hf_candidate_get_view(second.candidate).lease;
+    hft_revoke(&direct, dead);
+    stop(&first);
+    hft_client_until(&client, &second.elected, 1, 30000, "leadership");
+    ck_assert_int_ne(hf_candidate_get_view(second.candidate).lease, dead);
+    expect_holder(&second);
+    stop(&second);
+}
+END_TEST
+
+static bool nobody_is_elected(void *arg)
+{
+    return ((struct runner *)arg)->elected == 0;
+}
+
+/* Somebody put the key by hand: it hangs on no lease, and whose it is nobody can say. */
+START_TEST(s2_key_without_a_lease_is_nobodys_victory)
+{
+    struct runner runner;
+
+    hft_put(&direct, KEY, "ghost", HF_NO_LEASE);
+    stand(&runner, "a");
+    hft_loop_until(&client.loop, has_lease, &runner, 30000, "a lease");
+    hft_loop_hold(&client.loop, nobody_is_elected, &runner, 1500, "nobody leads");
+    stop(&runner);
+    ck_assert_str_eq(hft_read(&direct, KEY).value, "ghost");
+
+    stand(&runner, "a");
+    hft_delete(&direct, KEY);
+    hft_client_until(&client, &runner.elected, 1, 30000, "leadership");
+    expect_holder(&runner);
+    stop(&runner);
+}
+END_TEST
+
+struct called {
+    uint64_t before;
+};
+
+static bool has_called(void *arg)
+{
+    return hf_etcd_get_stats(client.etcd).calls > ((struct called *)arg)->before;
+}
+
+static bool key_exists(void *arg)
+{
+    (void)arg;
+    return hft_read(&direct, KEY).count == 1;
+}
+
+/* etcd creates the key, and no word of it gets through. The copy finds it taken, by us. */
+START_TEST(s2_a_campaign_whose_answer_is_lost_is_won_by_our_lease)
+{
+    struct runner runner;
+    struct called called;
+
+    hft_put(&direct, KEY, "ghost", HF_NO_LEASE);
+    stand(&runner, "a");
+    hft_loop_until(&client.loop, has_lease, &runner, 30000, "a lease");
+    called.before = hf_etcd_get_stats(client.etcd).calls;
+    hft_proxy_set(proxy, HFT_PROXY_UP, HFT_PROXY_HOLD);
+    hft_delete(&direct, KEY);
+    hft_loop_until(&client.loop, has_called, &called, 30000, "the campaign");
+    hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_DROP);
+    hft_proxy_set(proxy, HFT_PROXY_UP, HFT_PROXY_PASS);
+    hft_loop_until(&client.loop, key_exists, NULL, 30000, "etcd to create the key");
+    ck_assert_uint_eq(runner.elected, 0);
+    hft_proxy_heal(proxy);
+    hft_client_until(&client, &runner.elected, 1, 30000, "leadership");
+    expect_holder(&runner);
+    ck_assert_int_eq(hft_read(&direct, KEY).version, 1);
+    stop(&runner);
+}
+END_TEST
+
+/* One that was deposed, and has not heard of it, leaves: its successor's key stays. */
+START_TEST(s2_who_resigns_deletes_only_the_key_of_its_own_term)
+{
+    int64_t other = hft_grant(&direct, 60);
+    struct runner runner;
+
+    stand(&runner, "a");
+    hft_client_until(&client, &runner.elected, 1, 30000, "leadership");
+    hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_HOLD);
+    hft_delete(&direct, KEY);
+    hft_put(&direct, KEY, "b", other);
+    ck_assert(runner.term != 0);
+    stop(&runner);
+    hft_proxy_heal(proxy);
+    ck_assert_int_eq(hft_read(&client, KEY).lease, other); /* behind whatever it has sent */
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("candidate");
@@ -185,6 +337,11 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, one_of_three_leads_and_hands_over_at_once);
     tcase_add_test(t, s2_a_leader_whose_lease_is_revoked_steps_down_and_stands_again);
+    tcase_add_test(t, s2_of_two_that_stand_at_once_one_leads);
+    tcase_add_test(t, s2_a_candidate_whose_lease_died_leads_only_with_a_new_one);
+    tcase_add_test(t, s2_key_without_a_lease_is_nobodys_victory);
+    tcase_add_test(t, s2_a_campaign_whose_answer_is_lost_is_won_by_our_lease);
+    tcase_add_test(t, s2_who_resigns_deletes_only_the_key_of_its_own_term);
     tcase_add_test(t, s1_a_leader_that_hears_nothing_stops_acting_before_another_can_lead);
     tcase_add_test(t, a_candidate_waits_for_an_etcd_that_is_down);
     tcase_add_test(t, a_candidate_closes_while_etcd_hangs);

@@ -6,7 +6,6 @@
 #include <check.h>
 
 #include "base/id.h"
-#include "etcd/campaign.h"
 #include "support/admin.h"
 #include "support/cluster.h"
 #include "support/holder.h"
@@ -100,29 +99,13 @@ static int start_status(struct hft_outcome *outcome)
     return hf_etcd_status(client.etcd, hft_on_status, outcome, NULL);
 }
 
-static void on_campaign(const struct hf_campaign_result *result, void *arg)
-{
-    struct hft_outcome *outcome = arg;
-
-    outcome->done = true;
-    outcome->err = result->result.err;
-    (void)snprintf(outcome->message, sizeof outcome->message, "%s", result->result.message);
-}
-
-static int start_campaign(struct hft_outcome *outcome)
-{
-    return hf_campaign_run(client.etcd, hf_bytes_of("leader"), hf_bytes_of("me"), lease,
-                           on_campaign, outcome, NULL);
-}
-
 static const struct {
     const char *name;
     int (*start)(struct hft_outcome *outcome);
 } CALLS[] = {
-    { "range", start_range },       { "list", start_list },     { "put", start_put },
-    { "delete", start_delete },     { "txn", start_txn },       { "grant", start_grant },
-    { "ttl", start_ttl },           { "revoke", start_revoke }, { "status", start_status },
-    { "campaign", start_campaign },
+    { "range", start_range },   { "list", start_list },     { "put", start_put },
+    { "delete", start_delete }, { "txn", start_txn },       { "grant", start_grant },
+    { "ttl", start_ttl },       { "revoke", start_revoke }, { "status", start_status },
 };
 
 #define CALL_COUNT (sizeof CALLS / sizeof CALLS[0])
