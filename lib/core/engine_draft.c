@@ -105,37 +105,6 @@ static const char *describe(struct hf_engine *e, const struct hf_item *item)
     return e->subject;
 }
 
-/* Takes guards away that a mutant lacks, after the plan was found to be whole. */
-static void mutate(const struct hf_engine *e, struct hf_plan *plan)
-{
-    static const struct {
-        enum hf_key_kind kind;
-        enum hf_guard what;
-    } DROPPED[] = {
-#define X(name, kind, compare, text) [HF_MUTANT_##name] = { HF_KEY_##kind, HF_GUARD_##compare },
-        HF_MUTANT_GUARD_MAP(X)
-#undef X
-    };
-    size_t kept = 0;
-
-    for (size_t i = 0; i < plan->guard_count; i++) {
-        struct hf_bytes text = { plan->guards[i].key, strlen(plan->guards[i].key) };
-        char scratch[HF_KEY_SIZE];
-        struct hf_key key;
-        bool dropped = false;
-
-        if (hf_key_parse(e->ns, text, scratch, &key, NULL) != HF_OK)
-            continue;
-        for (size_t m = 0; m < sizeof DROPPED / sizeof DROPPED[0]; m++)
-            dropped =
-                dropped || (hf_mutated(e, (enum hf_mutant)m) && DROPPED[m].kind == key.kind &&
-                            DROPPED[m].what == plan->guards[i].what);
-        if (!dropped)
-            plan->guards[kept++] = plan->guards[i];
-    }
-    plan->guard_count = kept;
-}
-
 int hf_draft_end(struct hf_engine *e, struct hf_intent *ret, struct hf_item *item,
                  struct hf_item *other, const char *why)
 {
@@ -143,8 +112,6 @@ int hf_draft_end(struct hf_engine *e, struct hf_intent *ret, struct hf_item *ite
     int rc = hf_plan_check(&ret->plan, &err);
 
     if (rc == HF_OK) {
-        if (e->mutants != 0)
-            mutate(e, &ret->plan);
         ret->subject = describe(e, item);
         ret->why = why;
         hf_flight_begin(e, item, other, ret);

@@ -7,10 +7,6 @@ static_assert(HF_MUTANTS <= 64, "a set of mutants is one word");
 const char *hf_mutant_name(enum hf_mutant mutant)
 {
     switch (mutant) {
-#define X(name, kind, compare, text)                                                           \
-    case HF_MUTANT_##name: return #name;
-        HF_MUTANT_GUARD_MAP(X)
-#undef X
 #define X(name, text)                                                                          \
     case HF_MUTANT_##name: return #name;
         HF_MUTANT_RULE_MAP(X)
@@ -24,10 +20,6 @@ const char *hf_mutant_name(enum hf_mutant mutant)
 const char *hf_mutant_text(enum hf_mutant mutant)
 {
     switch (mutant) {
-#define X(name, kind, compare, text)                                                           \
-    case HF_MUTANT_##name: return text;
-        HF_MUTANT_GUARD_MAP(X)
-#undef X
 #define X(name, text)                                                                          \
     case HF_MUTANT_##name: return text;
         HF_MUTANT_RULE_MAP(X)

@@ -8,23 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Guards of the controller's plans: all on keys of one kind that compare one thing. */
+/* Rules of a controller. Compares of its writes are left out elsewhere, by the simulator. */
 /* clang-format off */
-#define HF_MUTANT_GUARD_MAP(X)                                                                 \
-    /* name               kind of key   compare  what goes unnoticed without it */             \
-    X(DROP_LEADER,        LEADER,       CREATE,  "that somebody else leads")                   \
-    X(DROP_LEADER_LEASE,  LEADER,       LEASE,   "that our lease is another one")              \
-    X(DROP_TASK,          TASK,         MOD,     "that the task was changed")                  \
-    X(DROP_RECOVERY,      RECOVERY,     MOD,     "that its recovery was counted")              \
-    X(DROP_OWNER_GONE,    AGENT_LIVE,   GONE,    "that its owner is live")                     \
-    X(DROP_LIVE_ABSENT,   AGENT_LIVE,   ABSENT,  "that the agent is live")                     \
-    X(DROP_HEALTH,        HEALTH,       MOD,     "that a start was ordered")                   \
-    X(DROP_NO_COMMAND,    COMMAND,      ABSENT,  "that a command is there")                    \
-    X(DROP_COMMAND,       COMMAND,      MOD,     "that the command was served")                \
-    X(DROP_SPEC,          AGENT_SPEC,   MOD,     "that the agent is another one")              \
-    X(DROP_WANTED,        WANTED,       MOD,     "that it is wanted stopped")                  \
-    X(DROP_EVENT,         EVENT,        ABSENT,  "that the entry's number is taken")
-
 #define HF_MUTANT_RULE_MAP(X)                                                                  \
     X(NO_GRACE,         "who is missed is given up at once")                                   \
     X(NO_ADOPT_GRACE,   "who is back must have adopted its tasks at once")                     \
@@ -65,13 +50,10 @@
 /* clang-format on */
 
 enum hf_mutant {
-#define X(name, kind, compare, text) HF_MUTANT_##name,
-    HF_MUTANT_GUARD_MAP(X)
-#undef X
 #define X(name, text) HF_MUTANT_##name,
-        HF_MUTANT_RULE_MAP(X) HF_MUTANT_NODE_MAP(X)
+    HF_MUTANT_RULE_MAP(X) HF_MUTANT_NODE_MAP(X)
 #undef X
-            HF_MUTANTS, /* how many; at most 64 */
+        HF_MUTANTS, /* how many; at most 64 */
 };
 
 /* "NO_GRACE", and the sentence above. Static strings; "?" for a value that is none. */

@@ -164,7 +164,8 @@ static void take_task(struct hfs_agent *agent, const char *task, int64_t checkpo
     agent->step = body != NULL && body->verdict == HF_OK ? body->step : 0;
     agent->poisoned = body != NULL && body->poison;
     agent->started = false;
-    ask(agent, HF_ASK_START, 0);
+    if (agent->config->kind != HFS_LAZY)
+        ask(agent, HF_ASK_START, 0);
 }
 
 static void die(struct hfs_agent *agent, int32_t status)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/client.h"
+#include "sim/mutants.h"
 
 enum { SURVEY_MS = 2000 };
 
@@ -117,19 +118,23 @@ static void decode_txn(struct hf_call *call, struct hfs_outcome *outcome)
 static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn, void *arg,
                      struct hf_call **ret_call)
 {
+    const struct hfs_client *client = self;
     struct hfs_compare compares[HF_TXN_MAX_OPS];
+    size_t compare_count = 0;
     struct hfs_op ops[HF_TXN_MAX_OPS];
     struct hfs_op look = { .kind = HFS_RANGE };
     struct hfs_request request = { .kind = HFS_TXN };
 
     if (txn->guard_count > HF_TXN_MAX_OPS || txn->write_count > HF_TXN_MAX_OPS)
         return HF_ELIMIT;
-    for (size_t i = 0; i < txn->guard_count; i++)
-        compares[i] = compare_of(&txn->guards[i]);
+    for (size_t i = 0; i < txn->guard_count; i++) {
+        if (!hfs_dropped_has(client->net->dropped, client->process->name, &txn->guards[i]))
+            compares[compare_count++] = compare_of(&txn->guards[i]);
+    }
     for (size_t i = 0; i < txn->write_count; i++)
         ops[i] = op_of(&txn->writes[i]);
     request.txn = (struct hfs_txn){ .compares = compares,
-                                    .compare_count = txn->guard_count,
+                                    .compare_count = compare_count,
                                     .then = { .list = ops, .count = txn->write_count } };
     if (txn->look_at != NULL) {
         look.range.range.key = bytes_of(txn->look_at);
@@ -292,7 +297,7 @@ static int new_renewer(void *self, int64_t lease, hf_renewal_fn fn, void *arg,
     *renewer = (struct hf_renewer){ .client = client,
                                     .fn = fn,
                                     .arg = arg,
-                                    .letter = hfs_letter_new(&request),
+                                    .letter = hfs_letter_new(&request, client->net->world->now),
                                     .timer = { .fn = on_renewal_timeout,
                                                .process = client->process } };
     *ret_renewer = renewer;
@@ -418,7 +423,7 @@ static int start_survey(void *self, hf_survey_fn fn, void *arg, struct hf_survey
 
     request.op.range.range.key = bytes_of("survey");
     request.op.range.count_only = true;
-    letter = hfs_letter_new(&request);
+    letter = hfs_letter_new(&request, client->net->world->now);
     *survey =
         (struct hf_survey){ .client = client,
                             .fn = fn,

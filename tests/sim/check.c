@@ -39,6 +39,21 @@ struct c_task *hfs_check_task(struct hfs_check *check, const char *name)
     return task;
 }
 
+struct c_host *hfs_check_host(struct hfs_check *check, const char *name)
+{
+    struct c_host *host;
+
+    for (size_t i = 0; i < check->host_count; i++) {
+        if (strcmp(check->hosts[i].name, name) == 0)
+            return &check->hosts[i];
+    }
+    hfs_grow(&check->hosts, &check->host_cap, check->host_count + 1, sizeof *host);
+    host = &check->hosts[check->host_count++];
+    *host = (struct c_host){ 0 };
+    (void)snprintf(host->name, sizeof host->name, "%s", name);
+    return host;
+}
+
 struct c_lease *hfs_check_find_lease(struct hfs_check *check, int64_t id)
 {
     for (size_t i = check->lease_count; i-- > 0;) {
@@ -133,6 +148,9 @@ void hfs_check_commit(struct hfs_check *check, const struct hfs_process *writer)
     size_t i = hfs_store_find(store, check->revision + 1);
 
     check->writer = writer;
+    check->lossy = check->lossy || hfs_etcd_get_faults(check->etcd)->lose_percent > 0;
+    if (check->calm)
+        hfs_check_judge_waits(check);
     while (i < store->log_count) {
         check->revision = store->log[i]->mod_rev;
         for (; i < store->log_count && store->log[i]->mod_rev == check->revision; i++)
@@ -141,13 +159,18 @@ void hfs_check_commit(struct hfs_check *check, const struct hfs_process *writer)
         look(check, true);
     }
     check->revision = store->revision;
+    if (writer != NULL && check->letter != NULL)
+        hfs_check_judge_repeat(check, check->letter);
+    if (writer != NULL)
+        hfs_check_note_done(check);
 }
 
 void hfs_check_restored(struct hfs_check *check)
 {
     const struct hfs_store *store = hfs_etcd_get_store(check->etcd);
 
-    check->agent_count = check->task_count = 0;
+    check->agent_count = check->task_count = check->host_count = 0;
+    check->clock_s = 0;
     check->leader_rev = check->leader_lease = 0;
     check->term = 0;
     check->restored_at = check->world->now;
@@ -158,6 +181,25 @@ void hfs_check_restored(struct hfs_check *check)
     }
     look(check, false);
     check->revision = store->revision;
+}
+
+void hfs_check_served(struct hfs_check *check, const struct hfs_process *from,
+                      struct hfs_letter *letter, const struct hfs_answer *answer)
+{
+    check->from = from;
+    check->letter = letter;
+    if (letter->request->kind != HFS_TXN || answer->err != HF_OK)
+        return;
+    letter->applied += answer->succeeded;
+    if (answer->succeeded)
+        hfs_check_judge_txn(check, letter, answer);
+    else if (check->calm)
+        hfs_check_judge_refused(check, letter);
+}
+
+void hfs_check_set_calm(struct hfs_check *check, bool calm)
+{
+    check->calm = calm;
 }
 
 /* Leases. */
@@ -225,12 +267,23 @@ void hfs_check_stands(struct hfs_check *check, const char *instance)
     }
 }
 
+bool hfs_check_has_begun(const struct hfs_check *check, const char *instance)
+{
+    for (size_t i = check->begun_count; i-- > 0;) {
+        if (strcmp(check->begun[i], instance) == 0)
+            return true;
+    }
+    return false;
+}
+
 void hfs_check_begins(struct hfs_check *check, const char *agent, const char *instance,
                       int64_t create_rev)
 {
     struct c_agent *known = hfs_check_agent(check, agent);
 
     check->counts.starts++;
+    hfs_grow(&check->begun, &check->begun_cap, check->begun_count + 1, sizeof *check->begun);
+    (void)snprintf(check->begun[check->begun_count++], HFS_NAME, "%s", instance);
     if (create_rev != 0 && known->begun_rev >= create_rev && !check->was_restored)
         hfs_check_violate(check, "I8 %s begins twice as incarnation %lld", agent,
                           (long long)create_rev);
@@ -263,8 +316,10 @@ void hfs_check_free(struct hfs_check *check)
     free(check->changes);
     free(check->agents);
     free(check->tasks);
+    free(check->hosts);
     free(check->leases);
     free(check->processes);
+    free(check->begun);
     free(check);
 }
 
@@ -277,7 +332,9 @@ bool hfs_check_is_live(const struct hfs_check *check, const char *agent)
 
 bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent)
 {
-    return hfs_check_agent((struct hfs_check *)check, agent)->stopped;
+    const struct c_agent *known = hfs_check_agent((struct hfs_check *)check, agent);
+
+    return known->stopped || known->removed;
 }
 
 int hfs_check_get_state(const struct hfs_check *check, const char *task)

@@ -16,6 +16,14 @@ void hfs_check_free(struct hfs_check *check);
 /* New revisions may be there; `writer` sent the request that made them, NULL: etcd itself. */
 void hfs_check_commit(struct hfs_check *check, const struct hfs_process *writer);
 
+/* A request was answered; what it changed is told with hfs_check_commit, next. */
+void hfs_check_served(struct hfs_check *check, const struct hfs_process *from,
+                      struct hfs_letter *letter, const struct hfs_answer *answer);
+
+/* In this history no message and no controller is slow: what happens too soon or too late for
+ * any reason but that can be judged. */
+void hfs_check_set_calm(struct hfs_check *check, bool calm);
+
 /* The etcd was restored: what is there now is where it goes on from. */
 void hfs_check_restored(struct hfs_check *check);
 

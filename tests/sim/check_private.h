@@ -11,6 +11,7 @@
 enum {
     HFS_NAME = 64,
     HFS_ORDERS = 16,
+    HFS_DONE = 64,
     HFS_UNSTARTED =
         120000, /* after so long a task that was only acknowledged may be taken back */
     /* After a restore etcd has forgotten what it had promised to those who came later: as long
@@ -21,6 +22,9 @@ enum {
 /* A registration. */
 struct c_life {
     bool present;
+    hf_ms since, gone_at; /* when it came, and when it went */
+    bool missed;          /* etcd ended it: nobody said so */
+    hf_ms ttl;
     int64_t create_rev;
     int64_t lease;
     char host[HFS_NAME];
@@ -31,10 +35,34 @@ struct c_agent {
     char name[HFS_NAME];
     struct c_life life; /* the last one; `present` while it is there */
     bool stopped;       /* by `wanted` */
+    bool removed;       /* its spec was there, and was deleted */
+    hf_ms spec_at;      /* when that was changed last */
+    bool holds;         /* its fence policy: it runs on through an outage */
     size_t commands;    /* outstanding, on all hosts */
-    int64_t begun_rev;  /* incarnation that a process last began as */
+    char command_host[HFS_NAME], command_task[HFS_NAME]; /* of the last one */
+    hf_ms command_at;
+    int64_t exit_rev;         /* incarnation of which the last exit tells; 0: of none, */
+    int64_t exit_mod;         /* but of something after this revision */
+    char self_boot[HFS_NAME]; /* of the agentd that started it by itself last */
+    int64_t begun_rev;        /* incarnation that a process last began as */
     hf_ms orders[HFS_ORDERS];
     size_t order_count;
+    int64_t order_term; /* of the leader who gave the last one */
+};
+
+/* A revision that a controller made. */
+struct c_done {
+    hfs_rev revision;
+    const struct hfs_process *writer;
+    hf_ms at;
+};
+
+/* A host that joined. */
+struct c_host {
+    char name[HFS_NAME];
+    bool recorded, present;
+    int64_t lease;
+    hf_ms gone_at;
 };
 
 struct c_task {
@@ -50,6 +78,8 @@ struct c_task {
     hf_ms taken_at, reset_at;
     int64_t reset_term; /* of the leader who did it */
     int32_t resets;     /* since a success or a person's word */
+    char reserved_for[HFS_NAME];
+    char owner_instance[HFS_NAME]; /* of its owner, when it became that */
 };
 
 struct c_lease {
@@ -79,18 +109,31 @@ struct hfs_check {
     const char *ns;
     hfs_rev revision;
     const struct hfs_process *writer;
+    const struct hfs_process *from;  /* who sent what is being served */
+    const struct hfs_letter *letter; /* what is being served, while `writer` is somebody */
+    bool calm;
+    struct c_done done[HFS_DONE]; /* the last writes of controllers, in a ring */
+    size_t done_count;
+    bool lossy; /* a watch may have left out an event, and nobody has noticed */
     struct c_change *changes;
     size_t change_count, change_cap;
     struct c_agent *agents;
     size_t agent_count, agent_cap;
     struct c_task *tasks;
     size_t task_count, task_cap;
+    struct c_host *hosts;
+    size_t host_count, host_cap;
     struct c_lease *leases;
     size_t lease_count, lease_cap;
     struct c_process *processes; /* that run */
     size_t process_count, process_cap;
+    char (*begun)[HFS_NAME]; /* instances of processes that ever ran */
+    size_t begun_count, begun_cap;
     int64_t leader_rev, leader_lease; /* 0: nobody leads */
-    int64_t term;                     /* the highest */
+    hf_ms leader_since;
+    int64_t clock_s;     /* the cluster clock */
+    hf_ms hosts_gone_at; /* when the last host that was live went */
+    int64_t term;        /* the highest */
     hf_ms restored_at;
     bool was_restored;
     struct hf_recover_policy recover;
@@ -101,8 +144,10 @@ struct hfs_check {
 
 struct c_agent *hfs_check_agent(struct hfs_check *check, const char *name);
 struct c_task *hfs_check_task(struct hfs_check *check, const char *name);
+struct c_host *hfs_check_host(struct hfs_check *check, const char *name);
 struct c_lease *hfs_check_find_lease(struct hfs_check *check, int64_t id);
 const char *hfs_check_state_name(Holdfast__V1__Task__State state);
+bool hfs_check_has_begun(const struct hfs_check *check, const char *instance);
 bool hfs_check_is_final(Holdfast__V1__Task__State state);
 
 /* check_rows.c: one change against what was before its revision, taking it in, and what must
@@ -110,5 +155,19 @@ bool hfs_check_is_final(Holdfast__V1__Task__State state);
 void hfs_check_judge(struct hfs_check *check, const struct c_change *change);
 void hfs_check_apply(struct hfs_check *check, const struct c_change *change);
 void hfs_check_judge_after(struct hfs_check *check, const struct c_change *change);
+
+/* check_moments.c: whether it is the time for it. An agent's start is ordered; a task is taken
+ * from the life of its owner that is called `owner_rev`. */
+void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent);
+void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task);
+/* What has to be over by now. */
+void hfs_check_judge_waits(struct hfs_check *check);
+
+/* check_txn.c: a Txn by itself. */
+void hfs_check_judge_repeat(struct hfs_check *check, const struct hfs_letter *letter);
+void hfs_check_judge_refused(struct hfs_check *check, const struct hfs_letter *letter);
+void hfs_check_note_done(struct hfs_check *check);
+void hfs_check_judge_txn(struct hfs_check *check, const struct hfs_letter *letter,
+                         const struct hfs_answer *answer);
 
 #endif

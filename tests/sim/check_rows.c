@@ -37,6 +37,16 @@ static const struct c_change *find_change(const struct hfs_check *check, enum hf
     return NULL;
 }
 
+static const struct c_change *find_command(const struct hfs_check *check, const char *agent)
+{
+    for (size_t i = 0; i < check->change_count; i++) {
+        if (check->changes[i].key.kind == HF_KEY_COMMAND &&
+            strcmp(check->changes[i].key.sub, agent) == 0)
+            return &check->changes[i];
+    }
+    return NULL;
+}
+
 /* Whether that incarnation is registered: before this revision, or by it. */
 static bool is_live(struct hfs_check *check, const char *agent, int64_t create_rev)
 {
@@ -48,7 +58,44 @@ static bool is_live(struct hfs_check *check, const char *agent, int64_t create_r
     return change != NULL && !change->deleted && change->entry->create_rev == create_rev;
 }
 
+/* As it is when this revision is taken in. */
+static const char *instance_of(struct hfs_check *check, const char *agent)
+{
+    const struct c_change *change = find_change(check, HF_KEY_AGENT_LIVE, agent);
+
+    if (change != NULL && change->record != NULL)
+        return ((const Holdfast__V1__Live *)change->record)->instance_id;
+    return hfs_check_agent(check, agent)->life.instance;
+}
+
 /* Lives. */
+
+/* What says how it is started may be another one, or gone, since that was decided. */
+static void judge_spec(struct hfs_check *check, const struct c_agent *agent)
+{
+    if (agent->spec_at >= check->letter->made_at && !check->was_restored)
+        hfs_check_violate(check, "I12 %s is started by a spec that was %s meanwhile",
+                          agent->name, agent->removed ? "removed" : "changed");
+}
+
+/* By whose word a process is started: its agentd's, once per boot and while nobody leads, or by
+ * a command, which is used up by it. A process that was there before only registers again. */
+static void judge_start(struct hfs_check *check, const struct c_agent *agent,
+                        const Holdfast__V1__Live *live)
+{
+    const struct c_change *command = find_command(check, agent->name);
+    bool rejoins = hfs_check_has_begun(check, live->instance_id);
+
+    if (command != NULL && command->deleted)
+        return;
+    if (agent->commands > 0 && strcmp(agent->command_host, live->host) == 0)
+        hfs_check_violate(check, "I8 %s is started on %s beside the start that was ordered",
+                          agent->name, live->host);
+    if (!rejoins && !check->was_restored && check->leader_rev != 0 &&
+        strcmp(agent->self_boot, live->boot_id) == 0)
+        hfs_check_violate(check, "I8 the agentd of %s starts %s again by itself", live->host,
+                          agent->name);
+}
 
 static void judge_live(struct hfs_check *check, const struct c_change *change)
 {
@@ -67,6 +114,8 @@ static void judge_live(struct hfs_check *check, const struct c_change *change)
     }
     if (agent->stopped)
         hfs_check_violate(check, "I12 %s is started though it is wanted stopped", agent->name);
+    judge_spec(check, agent);
+    judge_start(check, agent, live);
 }
 
 static void apply_live(struct hfs_check *check, const struct c_change *change)
@@ -75,8 +124,18 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
 
     agent->life.present = !change->deleted;
+    if (change->deleted) {
+        agent->life.gone_at = check->world->now;
+        agent->life.missed = check->writer == NULL;
+    }
     if (live == NULL)
         return;
+    if (!hfs_check_has_begun(check, live->instance_id) &&
+        find_command(check, agent->name) == NULL)
+        (void)snprintf(agent->self_boot, HFS_NAME, "%s", live->boot_id);
+    if (agent->life.create_rev != change->entry->create_rev)
+        agent->life.since = check->world->now;
+    agent->life.ttl = live->ttl != NULL ? live->ttl->seconds * 1000 : 0;
     agent->life.create_rev = change->entry->create_rev;
     agent->life.lease = change->entry->lease;
     (void)snprintf(agent->life.host, HFS_NAME, "%s", live->host);
@@ -175,6 +234,7 @@ static void judge_dropped(struct hfs_check *check, const struct c_task *old,
         if (life->present && life->create_rev == old->owner_rev)
             hfs_check_violate(check, "I7 %s was reset while %s, its owner, is alive as %lld",
                               old->name, old->owner, (long long)old->owner_rev);
+        hfs_check_judge_reset(check, old);
     } else if (!is_live(check, old->owner, old->owner_rev)) {
         hfs_check_violate(check, "I2 %s was given up by a life that is gone", old->name);
     }
@@ -228,6 +288,25 @@ static bool is_recovery(const struct c_task *old, const struct c_change *change,
            old->state != HOLDFAST__V1__TASK__STATE__pending && task->attempt > 0;
 }
 
+/* What waits for an ordered start waits until that is served, refused or withdrawn. */
+static void judge_reservation(struct hfs_check *check, const struct c_task *old,
+                              const struct c_change *change, const Holdfast__V1__Task *task)
+{
+    const struct c_agent *agent;
+    const struct c_change *command;
+
+    if (old->reserved_for[0] == '\0' || task->reserved_for[0] != '\0' ||
+        task->state != HOLDFAST__V1__TASK__STATE__pending ||
+        !wrote(old, change->record, HF_WRITER_CONTROLLER))
+        return;
+    agent = hfs_check_agent(check, old->reserved_for);
+    command = find_command(check, agent->name);
+    if (agent->commands > 0 && (command == NULL || !command->deleted) && !check->lossy &&
+        strcmp(agent->command_task, old->name) == 0)
+        hfs_check_violate(check, "I8 %s is offered to all while its start on %s is outstanding",
+                          old->name, agent->command_host);
+}
+
 static void judge_task(struct hfs_check *check, const struct c_change *change)
 {
     const Holdfast__V1__Task *task = (const Holdfast__V1__Task *)change->record;
@@ -251,6 +330,7 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
         hfs_check_violate(check, "I6 %s was %s and is %s", old->name,
                           hfs_check_state_name(old->state), hfs_check_state_name(task->state));
     judge_owner(check, old, change, task);
+    judge_reservation(check, old, change, task);
     if (is_recovery(old, change, task))
         judge_limits(check, old);
 }
@@ -270,9 +350,13 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     known->state = task->state;
     known->attempt = task->attempt;
     known->head = task->checkpoint != NULL ? task->checkpoint->seq : 0;
+    (void)snprintf(known->reserved_for, HFS_NAME, "%s", task->reserved_for);
     known->owner_rev = has_owner(task) ? owner_rev_of(task, change) : 0;
     (void)snprintf(known->role, HFS_NAME, "%s", task->role);
     (void)snprintf(known->owner, HFS_NAME, "%s", has_owner(task) ? task->owner->agent : "");
+    if (has_owner(task) && known->owner_rev != before.owner_rev)
+        (void)snprintf(known->owner_instance, HFS_NAME, "%s",
+                       instance_of(check, task->owner->agent));
     if (before.owner[0] == '\0' && has_owner(task))
         known->taken_at = check->world->now;
     if (before.owner[0] != '\0' && !has_owner(task) && is_waiting(task->state) &&
@@ -339,6 +423,8 @@ static void judge_command(struct hfs_check *check, const struct c_change *change
     if (agent->stopped)
         hfs_check_violate(check, "I12 a start of %s is ordered though it is wanted stopped",
                           agent->name);
+    judge_spec(check, agent);
+    hfs_check_judge_order(check, agent);
     for (size_t i = 0; i < agent->order_count && i < HFS_ORDERS; i++)
         recent += now - agent->orders[i] < check->restart.window;
     if (recent > check->restart.limit)
@@ -357,6 +443,12 @@ static void apply_command(struct hfs_check *check, const struct c_change *change
     if (change->entry->version > 1)
         return;
     agent->commands++;
+    agent->command_at = check->world->now;
+    agent->order_term = check->leader_rev;
+    (void)snprintf(agent->command_host, HFS_NAME, "%s", change->key.name);
+    (void)snprintf(
+        agent->command_task, HFS_NAME, "%s",
+        change->record != NULL ? ((const Holdfast__V1__Command *)change->record)->task : "");
     check->counts.orders++;
     agent->orders[agent->order_count++ % HFS_ORDERS] = check->world->now;
 }
@@ -371,12 +463,62 @@ static void apply_wanted(struct hfs_check *check, const struct c_change *change)
     agent->order_count = 0;
 }
 
+static void apply_exit(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_agent *agent = hfs_check_agent(check, change->key.name);
+    const Holdfast__V1__Exit *exit = (const Holdfast__V1__Exit *)change->record;
+
+    agent->exit_mod = exit != NULL ? change->entry->mod_rev : 0;
+    agent->exit_rev =
+        exit != NULL && exit->incarnation != NULL ? exit->incarnation->create_revision : 0;
+}
+
+static void apply_spec(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_agent *agent = hfs_check_agent(check, change->key.name);
+    const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)change->record;
+
+    agent->removed = change->deleted;
+    agent->spec_at = check->world->now;
+    agent->holds = spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__hold;
+}
+
+static void apply_host(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_host *host = hfs_check_host(check, change->key.name);
+
+    if (change->key.kind == HF_KEY_HOST_RECORD) {
+        const Holdfast__V1__Host *record = (const Holdfast__V1__Host *)change->record;
+
+        host->recorded = record != NULL && !record->left;
+        return;
+    }
+    host->present = !change->deleted;
+    host->lease = change->entry->lease;
+    if (change->deleted)
+        host->gone_at = check->hosts_gone_at = check->world->now;
+}
+
+/* The cluster clock only goes on: what waits on it would wait anew. */
+static void judge_clock(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Clock *clock = (const Holdfast__V1__Clock *)change->record;
+    int64_t now = clock != NULL && clock->now != NULL ? clock->now->seconds : 0;
+
+    if (now < check->clock_s)
+        hfs_check_violate(check, "I11 the cluster clock goes back by %lld s",
+                          (long long)(check->clock_s - now));
+    check->clock_s = now;
+}
+
 /* Leaders. */
 
 static void judge_leader(struct hfs_check *check, const struct c_change *change)
 {
     if (change->deleted)
         return;
+    if (change->entry->version > 1)
+        hfs_check_violate(check, "I4 the leader's key is put over while somebody leads");
     if (change->entry->create_rev < check->term)
         hfs_check_violate(check, "I4 the term went back to %lld",
                           (long long)change->entry->create_rev);
@@ -387,6 +529,7 @@ static void judge_leader(struct hfs_check *check, const struct c_change *change)
 static void apply_leader(struct hfs_check *check, const struct c_change *change)
 {
     check->leader_rev = change->deleted ? 0 : change->entry->create_rev;
+    check->leader_since = check->world->now;
     check->leader_lease = change->deleted ? 0 : change->entry->lease;
     if (check->leader_rev > check->term)
         check->term = check->leader_rev;
@@ -405,6 +548,29 @@ static void judge_writer(struct hfs_check *check, const struct c_change *change)
     if (lease == NULL || lease->owner != check->writer)
         hfs_check_violate(check, "I4 %s writes %.*s and does not lead", check->writer->name,
                           (int)change->entry->key->len, change->entry->key->bytes);
+    else if (check->letter->made_at <= check->leader_since && !check->was_restored)
+        hfs_check_violate(check, "I4 %s writes %.*s with what it sent before its term began",
+                          check->writer->name, (int)change->entry->key->len,
+                          change->entry->key->bytes);
+    if (change->key.kind == HF_KEY_EVENT && change->entry->version > 1)
+        hfs_check_violate(check, "I4 %s writes over entry %lld of the audit trail",
+                          check->writer->name, (long long)change->key.seq);
+}
+
+/* A start is refused by the agentd whose host is here. */
+static void judge_refusal(struct hfs_check *check, const struct c_change *change)
+{
+    const struct c_lease *lease;
+
+    if (!change->deleted || check->writer == NULL ||
+        strncmp(check->writer->name, "agentd", 6) != 0 ||
+        find_change(check, HF_KEY_AGENT_LIVE, change->key.sub) != NULL)
+        return;
+    lease = hfs_check_find_lease(check, hfs_check_host(check, change->key.name)->lease);
+    if (!hfs_check_host(check, change->key.name)->present || lease == NULL ||
+        lease->owner != check->writer)
+        hfs_check_violate(check, "I2 a start of %s is refused by %s, which is not here",
+                          change->key.sub, change->key.name);
 }
 
 /* What hangs on a lease that etcd ended by itself: whoever holds it has not been told. */
@@ -437,8 +603,12 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
     case HF_KEY_AGENT_EXIT: judge_exit(check, change); break;
     case HF_KEY_TASK: judge_task(check, change); break;
     case HF_KEY_CHECKPOINT: judge_checkpoint(check, change); break;
-    case HF_KEY_COMMAND: judge_command(check, change); break;
+    case HF_KEY_COMMAND:
+        judge_command(check, change);
+        judge_refusal(check, change);
+        break;
     case HF_KEY_LEADER: judge_leader(check, change); break;
+    case HF_KEY_CLOCK: judge_clock(check, change); break;
     default: break;
     }
 }
@@ -447,6 +617,10 @@ void hfs_check_apply(struct hfs_check *check, const struct c_change *change)
 {
     switch (change->key.kind) {
     case HF_KEY_AGENT_LIVE: apply_live(check, change); break;
+    case HF_KEY_AGENT_EXIT: apply_exit(check, change); break;
+    case HF_KEY_AGENT_SPEC: apply_spec(check, change); break;
+    case HF_KEY_HOST_RECORD:
+    case HF_KEY_HOST_LIVE: apply_host(check, change); break;
     case HF_KEY_TASK: apply_task(check, change); break;
     case HF_KEY_PENDING:
         hfs_check_task(check, change->key.sub)->indexed = !change->deleted;

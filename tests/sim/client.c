@@ -249,7 +249,7 @@ struct hf_call *hfs_call_start(struct hfs_client *client, const struct hfs_reque
     *call = (struct hf_call){ .client = client,
                               .next = client->calls,
                               .spec = *spec,
-                              .letter = hfs_letter_new(request),
+                              .letter = hfs_letter_new(request, client->net->world->now),
                               .timer = { .fn = on_timer, .process = client->process } };
     call->deadline = now_of(client) + (spec->timeout > 0 ? spec->timeout : TIMEOUT_MS);
     if (call->next != NULL)

@@ -21,11 +21,13 @@ static bool on_send(struct hfs_process *from, const struct hfs_request *request,
 }
 
 /* What etcd promised, and to whom. */
-static void on_served(const struct hfs_process *from, const struct hfs_request *request,
+static void on_served(const struct hfs_process *from, struct hfs_letter *letter,
                       const struct hfs_answer *answer, void *arg)
 {
     struct hfs_cluster *cluster = arg;
+    const struct hfs_request *request = letter->request;
 
+    hfs_check_served(cluster->check, from, letter, answer);
     if (answer->err != HF_OK || answer->ttl_s <= 0 ||
         (request->kind != HFS_GRANT && request->kind != HFS_RENEW))
         return;
@@ -73,7 +75,9 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     hfs_must(hfs_etcd_new(&(struct hfs_etcd_config){ .seed = cfg->seed + 1 }, &cluster->etcd));
     hfs_net_init(&cluster->net, &cluster->world, cluster->etcd);
     cluster->net.faults.delay_max = 3;
+    cluster->net.dropped = cfg->dropped;
     cluster->check = hfs_check_new(&cluster->world, cluster->etcd, HFS_NS);
+    hfs_check_set_calm(cluster->check, cfg->calm);
     cluster->net.on_commit = on_commit;
     cluster->net.on_send = on_send;
     cluster->net.on_served = on_served;

@@ -31,6 +31,7 @@ enum hfs_program_kind {
     HFS_CRASH_START,   /* dies as soon as it begins, every time */
     HFS_CRASH_STEP,    /* a worker that dies at the same step of every task */
     HFS_FINISHER,      /* a worker that goes home after each task */
+    HFS_LAZY,          /* takes a task, and never begins with it */
     HFS_PROGRAM_KINDS, /* how many */
 };
 
@@ -40,6 +41,7 @@ struct hfs_agent_config {
     unsigned home; /* host */
     enum hfs_program_kind kind;
     Holdfast__V1__Spec__Restart restart;
+    Holdfast__V1__Spec__Fence fence;
 };
 
 /* Zero: none, or off. */
@@ -50,17 +52,19 @@ struct hfs_cluster_config {
     unsigned agent_count;
     uint8_t corrupt_percent; /* of checkpoints: their body is not what the entry says */
     uint8_t missing_percent;
-    uint8_t poison_percent;    /* they kill whoever goes on from them */
-    uint8_t make_fail_percent; /* processes that cannot be made */
-    uint8_t stubborn_percent;  /* processes that do not end when they are asked to */
-    hf_ms step_max;            /* a step of a task takes 50 ms to this; 0: 1 s */
-    unsigned steps_max;        /* of a task; 0: 5 */
-    hf_ms step_exact;          /* each step takes this; 0: as drawn */
-    unsigned steps_exact;      /* each task has so many; 0: as drawn */
-    bool keeps_all;            /* a checkpoint after each step; else as drawn, ... */
-    bool keeps_none;           /* ... or none at all */
-    bool note_values;          /* in the transcript */
-    uint64_t mutants;          /* rules that are missing (core/mutant.h) */
+    uint8_t poison_percent;            /* they kill whoever goes on from them */
+    uint8_t make_fail_percent;         /* processes that cannot be made */
+    uint8_t stubborn_percent;          /* processes that do not end when they are asked to */
+    hf_ms step_max;                    /* a step of a task takes 50 ms to this; 0: 1 s */
+    unsigned steps_max;                /* of a task; 0: 5 */
+    hf_ms step_exact;                  /* each step takes this; 0: as drawn */
+    unsigned steps_exact;              /* each task has so many; 0: as drawn */
+    bool keeps_all;                    /* a checkpoint after each step; else as drawn, ... */
+    bool keeps_none;                   /* ... or none at all */
+    bool note_values;                  /* in the transcript */
+    uint64_t mutants;                  /* rules that are missing (core/mutant.h) */
+    const struct hfs_dropped *dropped; /* compares that are left out, or NULL */
+    bool calm;                         /* no message is slow: moments can be judged, too */
 };
 
 struct hfs_cluster;
@@ -230,6 +234,7 @@ void hfs_person_want(struct hfs_cluster *cluster, const char *agent, bool runnin
 void hfs_person_restart(struct hfs_cluster *cluster, const char *agent);
 void hfs_person_cancel(struct hfs_cluster *cluster, const char *task);
 void hfs_person_retry(struct hfs_cluster *cluster, const char *task);
+void hfs_person_remove(struct hfs_cluster *cluster, const char *agent);
 void hfs_person_done(struct hfs_cluster *cluster);
 size_t hfs_person_count(const struct hfs_cluster *cluster); /* errands under way */
 

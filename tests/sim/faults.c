@@ -56,11 +56,18 @@ static void cut(struct hfs_process *process, enum hfs_path path)
 
 static void spoil_network(struct hfs_net_faults *faults, unsigned how)
 {
-    *faults = (struct hfs_net_faults){ .delay_max = 3 + how % 40,
-                                       .slow_percent = (uint8_t)(how / 7 % 15),
-                                       .slow_max = 100 + how % 7900,
-                                       .lose_percent = (uint8_t)(how / 3 % 25),
-                                       .repeat_percent = (uint8_t)(how / 5 % 15) };
+    faults->delay_max = 3 + how % 40;
+    faults->slow_percent = (uint8_t)(how / 7 % 15);
+    faults->slow_max = 100 + how % 7900;
+    faults->lose_percent = (uint8_t)(how / 3 % 25);
+    faults->repeat_percent = (uint8_t)(how / 5 % 15);
+}
+
+static void mend_network(struct hfs_net_faults *faults)
+{
+    *faults = (struct hfs_net_faults){ .delay_max = 3,
+                                       .late_percent = faults->late_percent,
+                                       .late_max = faults->late_max };
 }
 
 /* One watch of several on a stream that is mute goes unnoticed, too: what answers a probe is
@@ -107,9 +114,8 @@ static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
     case HFS_FAULT_CUT_MEMBER:
         host_of(cluster, fault->a)->process.paths[fault->b % HFS_MEMBERS] = HFS_PATH_OPEN;
         break;
-    case HFS_FAULT_NETWORK:
-        cluster->net.faults = (struct hfs_net_faults){ .delay_max = 3 };
-        break;
+    case HFS_FAULT_NETWORK: mend_network(&cluster->net.faults); break;
+    case HFS_FAULT_LATE: cluster->net.faults.late_percent = 0; break;
     case HFS_FAULT_MEMBER:
         hfs_must(hfs_etcd_set_member(cluster->etcd, fault->a % HFS_MEMBERS, HFS_MEMBER_UP));
         hfs_net_poke(&cluster->net);
@@ -236,6 +242,7 @@ static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault
     case HFS_FAULT_RESTART: hfs_person_restart(cluster, agent_of(cluster, fault->a)); break;
     case HFS_FAULT_CANCEL: hfs_person_cancel(cluster, task_name(fault->a, task)); break;
     case HFS_FAULT_RETRY: hfs_person_retry(cluster, task_name(fault->a, task)); break;
+    case HFS_FAULT_REMOVE: hfs_person_remove(cluster, agent_of(cluster, fault->a)); break;
     default: break;
     }
 }
@@ -284,6 +291,10 @@ static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
 
     switch (fault->kind) {
     case HFS_FAULT_NETWORK: spoil_network(&cluster->net.faults, fault->a); break;
+    case HFS_FAULT_LATE:
+        cluster->net.faults.late_percent = (uint8_t)(5 + fault->a % 50);
+        cluster->net.faults.late_max = 500 + fault->b % 100 * 300;
+        break;
     case HFS_FAULT_MEMBER: harm_member(cluster, fault); break;
     case HFS_FAULT_CHANGE_LEADER:
         (void)!hfs_etcd_change_leader(cluster->etcd);

@@ -242,6 +242,7 @@ static Holdfast__V1__Spec spec_of(const struct hfs_cluster *cluster,
     spec.pool = (char *)"default";
     spec.home = (char *)cluster->hosts[config->home].name;
     spec.restart = config->restart;
+    spec.fence = config->fence;
     return spec;
 }
 

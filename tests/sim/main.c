@@ -8,19 +8,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/mutant.h"
-#include "sim/run.h"
+#include "sim/hunt.h"
+#include "sim/mutants.h"
+#include "sim/profile.h"
 #include "sim/scenario.h"
 
-enum { LAST_LINES = 80, LINE_SIZE = 1000 };
+enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 600 };
 
 struct options {
     uint64_t from, seeds;
     unsigned jobs;
     bool trace, values, shrink, speed, restores, mutants;
-    uint64_t mutant;                  /* a bit, or none */
     const char *scenario, *scenarios; /* a file, a folder of them */
     bool update;
+    const struct hfs_mutant *mutant;   /* NULL: nothing is missing */
+    const struct hfs_profile *profile; /* NULL: drawn at large */
 };
 
 /* The last moments. */
@@ -50,8 +52,8 @@ static void print_ring(const struct ring *ring)
         (void)printf("    %s\n", ring->lines[i % LAST_LINES]);
 }
 
-static const char *const PROGRAMS[] = { "worker",      "idle",       "flaky",
-                                        "crash_start", "crash_step", "finisher" };
+static const char *const PROGRAMS[] = { "worker",     "idle",     "flaky", "crash_start",
+                                        "crash_step", "finisher", "lazy" };
 
 static void print_cast(const struct hfs_run *run)
 {
@@ -133,9 +135,16 @@ static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_ti
     struct hfs_run *run = hfs_alloc(sizeof *run);
     struct hfs_verdict verdict;
 
-    hfs_run_draw(run, seed, options->restores);
+    if (options->profile != NULL)
+        hfs_profile_draw(run, seed, options->profile);
+    else
+        hfs_run_draw(run, seed, options->restores);
     run->cluster.note_values = options->values;
-    run->cluster.mutants = options->mutant;
+    if (options->mutant != NULL) {
+        run->cluster.mutants = options->mutant->rules;
+        run->cluster.dropped =
+            options->mutant->dropped.writer != NULL ? &options->mutant->dropped : NULL;
+    }
     verdict = hfs_run(run, options->trace ? print_line : NULL, NULL);
     *ret_time += verdict.time;
     if (options->trace)
@@ -199,51 +208,14 @@ static int work_together(const struct options *options)
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Mutants: with a rule missing, some seed must fail, or the rule is not needed, or not tested.
- */
-
-static bool is_killed(const struct options *options, enum hf_mutant mutant)
-{
-    struct hfs_run *run = hfs_alloc(sizeof *run);
-    bool killed = false;
-
-    for (uint64_t i = 0; i < options->seeds && !killed; i++) {
-        struct hfs_verdict verdict;
-
-        hfs_run_draw(run, options->from + i, options->restores);
-        run->cluster.mutants = hf_mutant_bit(mutant);
-        verdict = hfs_run(run, NULL, NULL);
-        killed = !verdict.ok;
-        if (killed)
-            (void)printf("%-18s killed by seed %llu: %s\n", hf_mutant_name(mutant),
-                         (unsigned long long)(options->from + i), verdict.why);
-    }
-    if (!killed)
-        (void)printf("%-18s survives %llu seeds: %s\n", hf_mutant_name(mutant),
-                     (unsigned long long)options->seeds, hf_mutant_text(mutant));
-    free(run);
-    return killed;
-}
-
 static int hunt_mutants(const struct options *options)
 {
-    unsigned survivors = 0;
+    struct hfs_hunt hunt = { .from = options->from,
+                             .seeds = options->seeds,
+                             .jobs = options->jobs,
+                             .only = options->mutant != NULL ? options->mutant->name : NULL };
 
-    for (enum hf_mutant mutant = 0; mutant < HF_MUTANTS; mutant++)
-        survivors += !is_killed(options, mutant);
-    (void)printf("%u of %d mutants survive\n", survivors, (int)HF_MUTANTS);
-    return survivors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-static bool parse_mutant(const char *name, uint64_t *ret_bit)
-{
-    for (enum hf_mutant mutant = 0; mutant < HF_MUTANTS; mutant++) {
-        if (strcmp(hf_mutant_name(mutant), name) == 0) {
-            *ret_bit = hf_mutant_bit(mutant);
-            return true;
-        }
-    }
-    return false;
+    return hfs_hunt(&hunt) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* How much faster than life. */
@@ -310,8 +282,10 @@ static int usage(void)
 {
     (void)fprintf(stderr,
                   "usage: holdfast-sim [--seeds N] [--from S] [--jobs J] [--trace] [--values]\n"
-                  "                    [--shrink] [--restores] [--mutant NAME]\n"
-                  "       holdfast-sim --mutants [--seeds N] [--from S]\n"
+                  "                    [--shrink] [--restores] [--profile NAME]\n"
+                  "                    [--mutant NAME]\n"
+                  "       holdfast-sim --mutants [--mutant NAME] [--seeds N] [--from S]\n"
+                  "                    [--jobs J]\n"
                   "       holdfast-sim --speed\n"
                   "       holdfast-sim --scenario FILE [--update]\n"
                   "       holdfast-sim --scenarios FOLDER [--update]\n");
@@ -342,9 +316,10 @@ int main(int argc, char **argv)
         { "restores", no_argument, NULL, 'r' },
         { "mutant", required_argument, NULL, 'm' },
         { "mutants", no_argument, NULL, 'M' },
+        { "profile", required_argument, NULL, 'p' },
         { NULL, 0, NULL, 0 },
     };
-    struct options options = { .from = 1, .seeds = 1, .jobs = 1 };
+    struct options options = { .from = 1, .jobs = 1 };
     uint64_t jobs = 1;
     bool ok = true;
     int c;
@@ -360,7 +335,8 @@ int main(int argc, char **argv)
         case 'c': options.scenario = optarg; break;
         case 'C': options.scenarios = optarg; break;
         case 'u': options.update = true; break;
-        case 'm': ok = ok && parse_mutant(optarg, &options.mutant); break;
+        case 'm': ok = (options.mutant = hfs_mutants_find(optarg)) != NULL && ok; break;
+        case 'p': ok = (options.profile = hfs_profile_find(optarg)) != NULL && ok; break;
         case 'M': options.mutants = true; break;
         case 'r': options.restores = true; break;
         case 'v': options.values = true; break;
@@ -370,13 +346,15 @@ int main(int argc, char **argv)
     if (!ok)
         return usage();
     options.jobs = (unsigned)jobs;
+    if (options.seeds == 0)
+        options.seeds = options.mutants ? MUTANT_SEEDS : 1;
     if (options.scenario != NULL || options.scenarios != NULL)
         return play_scenarios(&options);
     if (options.speed)
         return measure_speed();
-    if (options.mutants)
-        return hunt_mutants(&options);
     if (optind < argc)
         return usage();
+    if (options.mutants)
+        return hunt_mutants(&options);
     return options.jobs > 1 ? work_together(&options) : work(&options, 0);
 }

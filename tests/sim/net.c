@@ -1,6 +1,7 @@
 #include "sim/net.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -32,6 +33,7 @@ static bool draw_loss(struct hfs_net *net)
 /* The etcd. */
 
 static void pump(struct hfs_net *net);
+static void wake_late(struct hfs_net *net, hfs_rev since);
 
 static void set_clock(struct hfs_net *net)
 {
@@ -46,14 +48,16 @@ static void set_clock(struct hfs_net *net)
 /* After anything that may have changed the etcd. */
 static void settle(struct hfs_net *net)
 {
-    hfs_rev revision = hfs_etcd_get_store(net->etcd)->revision;
+    hfs_rev revision = hfs_etcd_get_store(net->etcd)->revision, before = net->pumped;
 
     set_clock(net);
-    if (revision == net->pumped)
+    if (revision == before)
         return;
     net->pumped = revision;
     if (net->on_commit != NULL)
         net->on_commit(net->writer, net->arg);
+    if (net->late != NULL)
+        wake_late(net, before);
     pump(net);
 }
 
@@ -91,17 +95,19 @@ struct hfs_exchange {
 };
 
 /* A request, or its answer, on the way. */
-struct parcel {
+struct hfs_parcel {
     struct hfs_timer timer;
     struct hfs_exchange *exchange;
     struct hfs_answer *answer;
+    struct hfs_parcel *next, **at; /* in net->late; `at` NULL: it is not kept back */
 };
 
-struct hfs_letter *hfs_letter_new(const struct hfs_request *request)
+struct hfs_letter *hfs_letter_new(const struct hfs_request *request, hf_ms now)
 {
     struct hfs_letter *letter = hfs_alloc(sizeof *letter);
 
     letter->refs = 1;
+    letter->made_at = now;
     hfs_must(hfs_request_copy(request, &letter->request));
     return letter;
 }
@@ -122,8 +128,19 @@ static void unref(struct hfs_exchange *exchange)
     free(exchange);
 }
 
-static void drop_parcel(struct parcel *parcel)
+static void let_come(struct hfs_parcel *parcel)
 {
+    if (parcel->at == NULL)
+        return;
+    *parcel->at = parcel->next;
+    if (parcel->next != NULL)
+        parcel->next->at = parcel->at;
+    parcel->at = NULL;
+}
+
+static void drop_parcel(struct hfs_parcel *parcel)
+{
+    let_come(parcel);
     unref(parcel->exchange);
     free(parcel->answer);
     free(parcel);
@@ -131,7 +148,7 @@ static void drop_parcel(struct parcel *parcel)
 
 static void on_answer(struct hfs_timer *timer)
 {
-    struct parcel *parcel = OWNER(timer, struct parcel, timer);
+    struct hfs_parcel *parcel = OWNER(timer, struct hfs_parcel, timer);
     struct hfs_exchange *exchange = parcel->exchange;
     hfs_exchange_fn fn = exchange->fn;
 
@@ -143,7 +160,7 @@ static void on_answer(struct hfs_timer *timer)
     drop_parcel(parcel);
 }
 
-static void send_answer(struct parcel *parcel)
+static void send_answer(struct hfs_parcel *parcel)
 {
     struct hfs_exchange *exchange = parcel->exchange;
     struct hfs_net *net = exchange->net;
@@ -160,12 +177,13 @@ static void send_answer(struct parcel *parcel)
 
 static void on_request(struct hfs_timer *timer)
 {
-    struct parcel *parcel = OWNER(timer, struct parcel, timer);
+    struct hfs_parcel *parcel = OWNER(timer, struct hfs_parcel, timer);
     struct hfs_exchange *exchange = parcel->exchange;
     struct hfs_net *net = exchange->net;
     hf_ms now = net->world->now, next;
     int fate;
 
+    let_come(parcel);
     if (!is_reached(exchange->from, exchange->member)) {
         drop_parcel(parcel);
         return;
@@ -177,7 +195,7 @@ static void on_request(struct hfs_timer *timer)
     hfs_must(fate);
     net->requests++;
     if (fate == HFS_ANSWERED && net->on_served != NULL)
-        net->on_served(exchange->from, exchange->letter->request, parcel->answer, net->arg);
+        net->on_served(exchange->from, exchange->letter, parcel->answer, net->arg);
     net->writer = exchange->from;
     settle(net);
     net->writer = NULL;
@@ -190,15 +208,62 @@ static void on_request(struct hfs_timer *timer)
         drop_parcel(parcel);
 }
 
-static void post(struct hfs_exchange *exchange)
+static struct hfs_parcel *post(struct hfs_exchange *exchange, hf_ms delay)
 {
     struct hfs_net *net = exchange->net;
-    struct parcel *parcel = hfs_alloc(sizeof *parcel);
+    struct hfs_parcel *parcel = hfs_alloc(sizeof *parcel);
 
     parcel->exchange = exchange;
     parcel->timer.fn = on_request;
     exchange->refs++;
-    hfs_timer_start(net->world, &parcel->timer, net->world->now + draw_delay(net));
+    hfs_timer_start(net->world, &parcel->timer, net->world->now + delay);
+    return parcel;
+}
+
+static void post_late(struct hfs_exchange *exchange)
+{
+    struct hfs_net *net = exchange->net;
+    struct hfs_parcel *parcel =
+        post(exchange,
+             1 + (hf_ms)hfs_random_below(&net->world->random, (uint64_t)net->faults.late_max));
+
+    parcel->next = net->late;
+    parcel->at = &net->late;
+    if (parcel->next != NULL)
+        parcel->next->at = &parcel->next;
+    net->late = parcel;
+}
+
+static bool compares(const struct hfs_parcel *parcel, const struct hfs_entry *entry)
+{
+    const struct hfs_txn *txn = &parcel->exchange->letter->request->txn;
+    struct hf_bytes key = hfs_entry_key(entry);
+
+    for (size_t i = 0; i < txn->compare_count; i++) {
+        if (txn->compares[i].key.len == key.len &&
+            memcmp(txn->compares[i].key.data, key.data, key.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Not always at the first occasion: the next change may be the worse one. */
+static void wake_late(struct hfs_net *net, hfs_rev since)
+{
+    enum { SOON_MS = 20, WOKEN_PERCENT = 40 };
+    const struct hfs_store *store = hfs_etcd_get_store(net->etcd);
+    struct hfs_random *random = &net->world->random;
+
+    for (size_t i = hfs_store_find(store, since + 1); i < store->log_count; i++) {
+        for (struct hfs_parcel *parcel = net->late, *next; parcel != NULL; parcel = next) {
+            next = parcel->next;
+            if (!compares(parcel, store->log[i]) || !hfs_random_percent(random, WOKEN_PERCENT))
+                continue;
+            let_come(parcel);
+            hfs_timer_start(net->world, &parcel->timer,
+                            net->world->now + (hf_ms)hfs_random_below(random, SOON_MS));
+        }
+    }
 }
 
 struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
@@ -217,10 +282,16 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
     letter->refs++;
     if (net->on_send != NULL && net->on_send(from, letter->request, net->arg))
         return exchange;
+    if (letter->request->kind == HFS_TXN &&
+        hfs_random_percent(&net->world->random, net->faults.late_percent)) {
+        post_late(exchange);
+        if (hfs_random_percent(&net->world->random, 50))
+            return exchange; /* else it is a copy that comes late */
+    }
     if (!draw_loss(net))
-        post(exchange);
+        (void)post(exchange, draw_delay(net));
     if (hfs_random_percent(&net->world->random, net->faults.repeat_percent))
-        post(exchange);
+        (void)post(exchange, draw_delay(net));
     return exchange;
 }
 
@@ -489,7 +560,7 @@ void hfs_net_done(struct hfs_net *net)
             continue;
         hfs_timer_stop(world, timer);
         if (timer->fn == on_request || timer->fn == on_answer)
-            drop_parcel(OWNER(timer, struct parcel, timer));
+            drop_parcel(OWNER(timer, struct hfs_parcel, timer));
         else
             drop_piece(OWNER(timer, struct piece, timer));
         i = world->count + 1; /* the heap has moved */

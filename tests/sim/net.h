@@ -15,9 +15,14 @@ struct hfs_net_faults {
     hf_ms slow_max;         /* up to this */
     uint8_t lose_percent;   /* of requests, and of answers */
     uint8_t repeat_percent; /* of requests, which then come twice */
+    uint8_t late_percent;   /* of Txns, or of a copy of them, which are kept back ... */
+    hf_ms late_max;         /* ... up to so long, and come when it is worst: see below */
 };
 
 struct hfs_stream;
+struct hfs_parcel;
+struct hfs_letter;
+struct hfs_dropped;
 
 struct hfs_net {
     struct hfs_world *world;
@@ -25,14 +30,18 @@ struct hfs_net {
     struct hfs_net_faults faults;
     struct hfs_timer clock; /* of the etcd */
     struct hfs_stream *streams;
-    hfs_rev pumped;                   /* up to which the watches were told */
-    const struct hfs_process *writer; /* whose request is being served; NULL: nobody's */
+    /* Txns that were kept back. They come at any time, or just after somebody has changed a key
+     * that they compare: where only that compare stands between them and harm. */
+    struct hfs_parcel *late;
+    const struct hfs_dropped *dropped; /* compares that are left out (sim/mutants.h), or NULL */
+    hfs_rev pumped;                    /* up to which the watches were told */
+    const struct hfs_process *writer;  /* whose request is being served; NULL: nobody's */
     /* A request leaves (true: it gets lost); the store has changed, by a request of `writer`
      * (NULL: by etcd itself); a request was answered. NULL: nobody asks. Must not send anything
      * from inside. */
     bool (*on_send)(struct hfs_process *from, const struct hfs_request *request, void *arg);
     void (*on_commit)(const struct hfs_process *writer, void *arg);
-    void (*on_served)(const struct hfs_process *from, const struct hfs_request *request,
+    void (*on_served)(const struct hfs_process *from, struct hfs_letter *letter,
                       const struct hfs_answer *answer, void *arg);
     void *arg;
     uint64_t requests; /* that were served */
@@ -52,9 +61,11 @@ void hfs_net_poke(struct hfs_net *net);
 struct hfs_letter {
     unsigned refs;
     struct hfs_request *request;
+    hf_ms made_at;
+    unsigned applied; /* how often: a Txn whose compares held */
 };
 
-struct hfs_letter *hfs_letter_new(const struct hfs_request *request);
+struct hfs_letter *hfs_letter_new(const struct hfs_request *request, hf_ms now);
 void hfs_letter_unref(struct hfs_letter *letter);
 
 struct hfs_exchange;

@@ -12,7 +12,14 @@ enum { AGAIN_MS = 1000, TRIES = 8, READS = 2 };
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-enum errand_kind { ERRAND_SUBMIT, ERRAND_WANT, ERRAND_RESTART, ERRAND_CANCEL, ERRAND_RETRY };
+enum errand_kind {
+    ERRAND_SUBMIT,
+    ERRAND_WANT,
+    ERRAND_RESTART,
+    ERRAND_CANCEL,
+    ERRAND_RETRY,
+    ERRAND_REMOVE,
+};
 
 struct seen {
     struct hf_seen seen;
@@ -151,6 +158,11 @@ static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
             return false;
         hf_row_retry(plan, &task, &errand->seen[1].seen);
         return true;
+    case ERRAND_REMOVE:
+        if (first->record == NULL || errand->seen[1].record != NULL)
+            return false; /* it is gone already, or live */
+        hf_row_remove_agent(plan, errand->name, &first->seen);
+        return true;
     }
     return false;
 }
@@ -188,6 +200,8 @@ static const struct hf_key *keys_of(const struct hfs_errand *errand, struct hf_k
         return keys;
     if (errand->kind == ERRAND_CANCEL || errand->kind == ERRAND_RETRY)
         first = HF_KEY_TASK, second = HF_KEY_RECOVERY;
+    if (errand->kind == ERRAND_REMOVE)
+        first = HF_KEY_AGENT_SPEC;
     keys[0] = (struct hf_key){ first, .name = errand->name };
     keys[1] = (struct hf_key){ second, .name = errand->name };
     *ret_count = 2;
@@ -302,6 +316,12 @@ void hfs_person_retry(struct hfs_cluster *cluster, const char *task)
 {
     hfs_note(&cluster->world, "  retry %s", task);
     begin(errand_new(cluster, ERRAND_RETRY, task));
+}
+
+void hfs_person_remove(struct hfs_cluster *cluster, const char *agent)
+{
+    hfs_note(&cluster->world, "remove %s", agent);
+    begin(errand_new(cluster, ERRAND_REMOVE, agent));
 }
 
 void hfs_person_done(struct hfs_cluster *cluster)

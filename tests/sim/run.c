@@ -75,12 +75,13 @@ static bool lasts(enum hfs_fault_kind kind)
     case HFS_FAULT_LYING:
     case HFS_FAULT_LATE_EXPIRY:
     case HFS_FAULT_WATCHES:
+    case HFS_FAULT_LATE:
     case HFS_FAULT_NO_SPACE: return true;
     default: return false;
     }
 }
 
-static void add_fault(struct hfs_run *run, struct hfs_random *dice, enum hfs_fault_kind kind)
+void hfs_run_add(struct hfs_run *run, struct hfs_random *dice, enum hfs_fault_kind kind)
 {
     struct hfs_fault *fault;
 
@@ -95,7 +96,7 @@ static void add_fault(struct hfs_run *run, struct hfs_random *dice, enum hfs_fau
         fault->length = draw_length(dice);
 }
 
-static void sort_faults(struct hfs_run *run)
+void hfs_run_sort(struct hfs_run *run)
 {
     for (unsigned i = 1; i < run->fault_count; i++) {
         struct hfs_fault fault = run->faults[i];
@@ -131,7 +132,7 @@ void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores)
     cfg->step_max = 200 + draw(&dice, 4000);
     run->duration = 10000 + (hf_ms)draw(&dice, 120000);
     for (unsigned i = 0; i < tasks; i++) {
-        add_fault(run, &dice, HFS_FAULT_SUBMIT);
+        hfs_run_add(run, &dice, HFS_FAULT_SUBMIT);
         run->faults[run->fault_count - 1].a = i + 1;
     }
     draw_kinds(&dice, restores, kinds);
@@ -142,11 +143,11 @@ void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores)
             kind = (enum hfs_fault_kind)(1 + draw(&dice, HFS_FAULT_KINDS - 1));
         if (!kinds[kind])
             continue;
-        add_fault(run, &dice, kind);
+        hfs_run_add(run, &dice, kind);
         if (kind == HFS_FAULT_CANCEL || kind == HFS_FAULT_RETRY)
             run->faults[run->fault_count - 1].a = 1 + draw(&dice, tasks + 1);
     }
-    sort_faults(run);
+    hfs_run_sort(run);
 }
 
 /* Living. */

@@ -37,7 +37,9 @@
     X(START,            "want an agent again")                                                 \
     X(RESTART,          "restart an agent")                                                    \
     X(CANCEL,           "cancel a task")                                                       \
-    X(RETRY,            "retry a task")
+    X(RETRY,            "retry a task")                                                        \
+    X(REMOVE,           "remove an agent")                                                     \
+    X(LATE,             "keep transactions back")
 /* clang-format on */
 
 enum hfs_fault_kind {
@@ -79,6 +81,11 @@ typedef void (*hfs_note_fn)(const char *line, void *arg);
  * asked for: renewals from a cluster whose raft term began anew are taken for those of an
  * outdated leader where no mirror can see that the history went back. */
 void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores);
+
+/* For whoever draws otherwise: one more fault, anywhere in the history; and all of them in
+ * their order. */
+void hfs_run_add(struct hfs_run *run, struct hfs_random *dice, enum hfs_fault_kind kind);
+void hfs_run_sort(struct hfs_run *run);
 
 /* Lives through it. `note` may be NULL. */
 struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *arg);

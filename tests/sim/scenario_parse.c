@@ -21,6 +21,7 @@ static const char *const PROGRAMS[HFS_PROGRAM_KINDS] = {
     [HFS_CRASH_START] = "dies_at_start",
     [HFS_CRASH_STEP] = "dies_at_work",
     [HFS_FINISHER] = "finisher",
+    [HFS_LAZY] = "lazy",
 };
 
 static const char *const POLICIES[] = { "on_failure", "always", "never" };

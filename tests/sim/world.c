@@ -179,8 +179,11 @@ void hfs_process_pause(struct hfs_process *process, hf_ms length)
 {
     hf_ms until = process->world->now + length;
 
-    if (until > process->stands_until)
-        process->stands_until = until;
+    if (until <= process->stands_until)
+        return;
+    if (process->world->now > process->stood_until)
+        process->stood_from = process->world->now;
+    process->stands_until = process->stood_until = until;
 }
 
 void hfs_world_note(struct hfs_world *world, const char *fmt, ...)

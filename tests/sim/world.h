@@ -33,10 +33,11 @@ enum hfs_path {
 
 struct hfs_process {
     struct hfs_world *world;
-    const char *name;   /* for transcripts; borrowed */
-    hf_ms clock_offset; /* its boot was this long before the world's beginning */
-    hf_ms stands_until; /* it does nothing before */
-    hf_ms turn_max;     /* a slow loop: each turn takes up to so long; 0: no time at all */
+    const char *name;              /* for transcripts; borrowed */
+    hf_ms clock_offset;            /* its boot was this long before the world's beginning */
+    hf_ms stands_until;            /* it does nothing before */
+    hf_ms stood_from, stood_until; /* the last time that it was made to stand still */
+    hf_ms turn_max; /* a slow loop: each turn takes up to so long; 0: no time at all */
     enum hfs_path paths[HFS_MEMBERS];
 };
 

@@ -22,42 +22,6 @@ static void begin_mutant(enum hf_mutant mutant)
     ignore();
 }
 
-static void crash_and_see_guards(void)
-{
-    task_is_owned("t", "in_progress", "a");
-    ignore();
-    shows_guards = true;
-    agent_ends("a", "crashed");
-    run_engine();
-}
-
-static const struct {
-    enum hf_mutant mutant;
-    const char *guard;
-} GUARDS[] = {
-    { HF_MUTANT_DROP_LEADER, "create(controller/leader)" },
-    { HF_MUTANT_DROP_LEADER_LEASE, "lease(controller/leader)" },
-    { HF_MUTANT_DROP_TASK, "mod(tasks/t)" },
-    { HF_MUTANT_DROP_RECOVERY, "mod(recoveries/t)" },
-    { HF_MUTANT_DROP_OWNER_GONE, "create(agents/a/live) !=" },
-    { HF_MUTANT_DROP_LIVE_ABSENT, "absent(agents/a/live)" },
-    { HF_MUTANT_DROP_HEALTH, "mod(health/a)" },
-    { HF_MUTANT_DROP_NO_COMMAND, "absent(commands/h1/a)" },
-    { HF_MUTANT_DROP_SPEC, "mod(agents/a/spec)" },
-    { HF_MUTANT_DROP_WANTED, "mod(wanted/a)" },
-    { HF_MUTANT_DROP_EVENT, "absent(events/" },
-};
-
-START_TEST(a_guard_that_is_dropped_is_not_there_and_all_others_are)
-{
-    begin_mutant(GUARDS[_i].mutant);
-    crash_and_see_guards();
-    for (size_t i = 0; i < COUNT(GUARDS); i++)
-        ck_assert_msg((strstr(said.data, GUARDS[i].guard) != NULL) == (i != (size_t)_i),
-                      "%s in %s", GUARDS[i].guard, said.data);
-}
-END_TEST
-
 START_TEST(without_a_grace_who_is_missed_is_given_up_at_once)
 {
     begin_mutant(HF_MUTANT_NO_GRACE);
@@ -103,8 +67,6 @@ int main(void)
     TCase *t = tcase_create("mutant");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, a_guard_that_is_dropped_is_not_there_and_all_others_are, 0,
-                        COUNT(GUARDS));
     tcase_add_test(t, without_a_grace_who_is_missed_is_given_up_at_once);
     tcase_add_test(t, without_the_rule_who_is_wanted_stopped_is_started);
     tcase_add_test(t, without_withdrawals_a_start_is_waited_for);

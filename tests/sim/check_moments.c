@@ -1,0 +1,143 @@
+/* check_moments.c - whether it was the time: who is missed is waited for, who may run where
+ * nobody sees it is not replaced, and nothing is waited for without end.
+ *
+ * Only what follows from T and the promises that everybody can read; how late a controller may
+ * hear of something is judged where the history says that no message is slow. */
+#include <string.h>
+
+#include "sim/check_private.h"
+
+enum {
+    GRACE_MARGIN_MS = 1500,
+    STALL_MS = 4000,      /* a controller that stood still for so long has noticed */
+    LAG_MS = 1000,        /* after so long everybody has heard, where no message is slow */
+    STORM_MS = 60000,     /* nothing follows from a loss of all hosts before */
+    COMMAND_MS = 45000,   /* a start that nobody serves is withdrawn by then, */
+    TAKE_BACK_MS = 150000 /* and a task that nobody begins with is taken back */
+};
+
+static hf_ms grace_of(const struct c_life *life)
+{
+    return life->ttl / 3 + life->ttl / 6 + GRACE_MARGIN_MS;
+}
+
+/* Whether an exit tells of that life, or of what was tried after it. */
+static bool is_seen(const struct c_agent *agent, int64_t life_rev)
+{
+    return agent->exit_rev != 0 ? agent->exit_rev >= life_rev : agent->exit_mod > life_rev;
+}
+
+static bool is_any_host_live(const struct hfs_check *check)
+{
+    for (size_t i = 0; i < check->host_count; i++) {
+        if (check->hosts[i].present)
+            return true;
+    }
+    return false;
+}
+
+/* Whoever stood still does not know how long others have been back. */
+static void judge_stall(struct hfs_check *check, const struct c_agent *agent)
+{
+    const struct hfs_process *writer = check->writer;
+    hf_ms made_at = check->letter->made_at;
+
+    if (writer->stood_until - writer->stood_from >= STALL_MS &&
+        made_at >= writer->stood_until &&
+        made_at - writer->stood_until < grace_of(&agent->life))
+        hfs_check_violate(check, "I7 %s is given up by %s, which has just stood still",
+                          agent->name, writer->name);
+}
+
+static void judge_hold(struct hfs_check *check, const struct c_agent *agent)
+{
+    const struct c_host *host = hfs_check_host(check, agent->life.host);
+
+    if (agent->holds && host->recorded && !host->present &&
+        check->letter->made_at - host->gone_at > LAG_MS)
+        hfs_check_violate(check, "I7 %s is given up, and may be running on %s", agent->name,
+                          host->name);
+}
+
+/* A death that nobody saw. */
+static void judge_missed(struct hfs_check *check, const struct c_agent *agent)
+{
+    hf_ms now = check->world->now;
+
+    if (now - agent->life.gone_at < grace_of(&agent->life))
+        hfs_check_violate(check, "I7 %s is given up %lld ms after it was missed", agent->name,
+                          (long long)(now - agent->life.gone_at));
+    judge_stall(check, agent);
+    judge_hold(check, agent);
+    if (check->calm && !is_any_host_live(check) &&
+        check->letter->made_at - check->hosts_gone_at > LAG_MS &&
+        check->letter->made_at - check->hosts_gone_at < STORM_MS)
+        hfs_check_violate(check, "I7 %s is given up while every host is missed", agent->name);
+}
+
+void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task)
+{
+    const struct c_agent *agent = hfs_check_agent(check, task->owner);
+    hf_ms made_at = check->letter->made_at, grace = grace_of(&agent->life);
+
+    if (check->was_restored || is_seen(agent, task->owner_rev))
+        return;
+    if (!agent->life.present && agent->life.missed)
+        judge_missed(check, agent);
+    else if (agent->life.present && strcmp(agent->life.instance, task->owner_instance) == 0 &&
+             made_at - agent->life.gone_at < grace && made_at - agent->life.since < grace)
+        hfs_check_violate(check, "I7 %s is reset %lld ms after its owner was back", task->name,
+                          (long long)(made_at - agent->life.since));
+}
+
+/* The first start is ordered at once, and every other after a delay. */
+static void judge_pace(struct hfs_check *check, const struct c_agent *agent)
+{
+    hf_ms least = check->restart.backoff.base;
+    hf_ms since = check->world->now - agent->command_at;
+
+    least -= least * check->restart.backoff.jitter_percent / 100;
+    if (agent->order_count > 0 && agent->order_term == check->leader_rev && since < least)
+        hfs_check_violate(check, "I11 a start of %s is ordered %lld ms after the last one",
+                          agent->name, (long long)since);
+}
+
+void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
+{
+    if (check->was_restored)
+        return;
+    judge_pace(check, agent);
+    if (agent->life.missed && !agent->life.present && !is_seen(agent, agent->life.create_rev))
+        judge_missed(check, agent);
+}
+
+static void judge_wait_of_task(struct hfs_check *check, const struct c_task *task)
+{
+    const struct c_life *life;
+
+    if (!task->exists || task->state != HOLDFAST__V1__TASK__STATE__acknowledged)
+        return;
+    life = &hfs_check_agent(check, task->owner)->life;
+    if (life->present && life->create_rev == task->owner_rev &&
+        check->leader_since < task->taken_at &&
+        check->world->now - task->taken_at > TAKE_BACK_MS)
+        hfs_check_violate(check, "I9 %s does not begin with %s, and keeps it", task->owner,
+                          task->name);
+}
+
+void hfs_check_judge_waits(struct hfs_check *check)
+{
+    hf_ms now = check->world->now;
+
+    if (check->leader_rev == 0)
+        return;
+    for (size_t i = 0; i < check->agent_count; i++) {
+        const struct c_agent *agent = &check->agents[i];
+
+        if (agent->commands > 0 && check->leader_since < agent->command_at &&
+            now - agent->command_at > COMMAND_MS)
+            hfs_check_violate(check, "I8 a start of %s is waited for without end", agent->name);
+    }
+    for (size_t i = 0; i < check->task_count; i++)
+        judge_wait_of_task(check, &check->tasks[i]);
+}

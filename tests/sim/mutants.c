@@ -1,0 +1,149 @@
+#include "sim/mutants.h"
+
+#include <string.h>
+
+#include "sim/cluster.h"
+
+#define ABSENT (1U << HF_GUARD_ABSENT)
+#define MOD    (1U << HF_GUARD_MOD)
+#define CREATE (1U << HF_GUARD_CREATE)
+#define GONE   (1U << HF_GUARD_GONE)
+#define LEASE  (1U << HF_GUARD_LEASE)
+
+/* Why some harm nothing. Every argument is from the table of transactions: which other compare
+ * of the same Txn fails whenever the one that was left out would have. */
+static const char SAME_KEY[] =
+    "the other half of L implies it: a leader's key is put once and never put over, so the "
+    "revision that created it and the lease that it hangs on name the same key; and nobody "
+    "campaigns twice under one lease that lost its key (core/election)";
+static const char SAME_LIFE[] =
+    "create_revision(live), the other half of A, implies it: a live key is put once and never "
+    "put over, so the revision that created it names its lease, too";
+static const char BY_HEALTH[] =
+    "M(health) implies it: only an order puts a command, and puts health with it; whoever saw "
+    "no command at the revision at which health is still as it was decided on meets none";
+static const char BY_LIST[] = "M(meta) and M(clock) imply it: a mirror tells all that it "
+                              "listed at one go, so whoever was "
+                              "not told everything was told nothing, and all that can be "
+                              "decided on nothing is to put meta "
+                              "and the clock, which compare that there is none";
+static const char BY_HEAD[] =
+    "M(task) implies it: the entry's number is that of the head + 1, and whoever put an entry "
+    "with that number has moved the head with the same Txn";
+
+/* clang-format off */
+static const struct hfs_mutant MUTANTS[] = {
+    /* L and what goes with it: Txns of a controller. */
+#define CONTROLLER(NAME, KIND, COMPARES, PROFILE, TEXT)                                        \
+    { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
+      .dropped = { "controller", HF_KEY_##KIND, COMPARES } }
+    CONTROLLER(DROP_TERM, LEADER, CREATE | LEASE, "late", "that somebody else leads"),
+    CONTROLLER(DROP_CAMPAIGN, LEADER, ABSENT, "late", "that somebody leads already"),
+    CONTROLLER(DROP_TASK, TASK, MOD, "people", "that the task was changed"),
+    CONTROLLER(DROP_RECOVERY, RECOVERY, MOD, "late", "that its recovery was counted"),
+    CONTROLLER(DROP_OWNER_GONE, AGENT_LIVE, GONE, "watches", "that its owner is live"),
+    CONTROLLER(DROP_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
+    CONTROLLER(DROP_HEALTH, HEALTH, MOD, "late", "that a start was ordered"),
+    CONTROLLER(DROP_COMMAND, COMMAND, MOD, "withdrawals", "that the command was served"),
+    CONTROLLER(DROP_SPEC, AGENT_SPEC, MOD, "people", "that the agent is another one"),
+    CONTROLLER(DROP_WANTED, WANTED, MOD, "people", "that it is wanted stopped"),
+    CONTROLLER(DROP_EVENT, EVENT, ABSENT, "late", "that the entry's number is taken"),
+    CONTROLLER(DROP_CLOCK, CLOCK, MOD, "late", "that the cluster clock has gone on"),
+    /* A and what goes with it: Txns of an agentd. */
+#define AGENTD(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
+    { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
+      .dropped = { "agentd", HF_KEY_##KIND, COMPARES } }
+    AGENTD(AGENTD_LIFE, AGENT_LIVE, CREATE | LEASE, "late", "that the life is over"),
+    AGENTD(AGENTD_LIFE_CREATE, AGENT_LIVE, CREATE, "late", "that the life is another one"),
+    AGENTD(AGENTD_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
+    AGENTD(AGENTD_TASK, TASK, MOD, "people", "that the task was changed"),
+    AGENTD(AGENTD_WANTED, WANTED, MOD, "people", "that it is wanted stopped"),
+    AGENTD(AGENTD_SPEC, AGENT_SPEC, MOD, "people", "that the agent is another one"),
+    AGENTD(AGENTD_COMMAND, COMMAND, MOD, "orders", "that the command was withdrawn"),
+    AGENTD(AGENTD_NO_COMMAND, COMMAND, ABSENT, "orders", "that a start was ordered here"),
+    AGENTD(AGENTD_NO_LEADER, LEADER, ABSENT, "headless", "that somebody leads"),
+    AGENTD(AGENTD_HOST_LIVE, HOST_LIVE, CREATE | LEASE, "orders", "that the host is another"),
+    AGENTD(AGENTD_REPORT, AGENT_REPORT, MOD, "late", "that a later report is there"),
+    /* A person, or a program that speaks for one. */
+#define PERSON(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
+    { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
+      .dropped = { "person", HF_KEY_##KIND, COMPARES } }
+    PERSON(PERSON_SUBMIT, TASK, ABSENT, "people", "that the task is there already"),
+    PERSON(PERSON_TASK, TASK, MOD, "people", "that the task was changed"),
+    PERSON(PERSON_WANTED, WANTED, MOD, "people", "that somebody else has spoken"),
+    /* Without these nothing can happen. */
+    { .name = "DROP_LEADER", .text = "that the key of this lease is another one",
+      .dropped = { "controller", HF_KEY_LEADER, CREATE }, .profile = "late",
+      .equivalent = SAME_KEY },
+    { .name = "DROP_LEADER_LEASE", .text = "that the key hangs on another lease",
+      .dropped = { "controller", HF_KEY_LEADER, LEASE }, .profile = "late",
+      .equivalent = SAME_KEY },
+    { .name = "AGENTD_LIFE_LEASE", .text = "that the live key hangs on another lease",
+      .dropped = { "agentd", HF_KEY_AGENT_LIVE, LEASE }, .profile = "late",
+      .equivalent = SAME_LIFE },
+    { .name = "DROP_NO_COMMAND", .text = "that a command is there",
+      .dropped = { "controller", HF_KEY_COMMAND, ABSENT }, .profile = "late",
+      .equivalent = BY_HEALTH },
+    { .name = "AGENTD_CHECKPOINT", .text = "that the entry is there",
+      .dropped = { "agentd", HF_KEY_CHECKPOINT, ABSENT }, .profile = "late",
+      .equivalent = BY_HEAD },
+    /* Rules. */
+#define RULE(NAME, PROFILE, WHY)                                                               \
+    { .name = #NAME, .rules = UINT64_C(1) << HF_MUTANT_##NAME, .profile = PROFILE,             \
+      .equivalent = WHY }
+    RULE(NO_GRACE, "calm", NULL),
+    RULE(NO_ADOPT_GRACE, "calm", NULL),
+    RULE(NO_TILT, "stalls", NULL),
+    RULE(NO_STORM, "blackout", NULL),
+    RULE(NO_HOLD, "hold", NULL),
+    RULE(NO_REST, "calm", NULL),
+    RULE(NO_SYNC, "late", BY_LIST),
+    RULE(NO_WANTED, "people", NULL),
+    RULE(NO_BACKOFF, "calm", NULL),
+    RULE(NO_HELD, NULL, NULL),
+    RULE(NO_START_COUNT, NULL, NULL),
+    RULE(NO_RECOVER_COUNT, NULL, NULL),
+    RULE(NO_OUTSTANDING, NULL, NULL),
+    RULE(NO_WITHDRAW, "calm", NULL),
+    RULE(NO_TAKE_BACK, "lazy", NULL),
+    RULE(NO_UNRESERVE, "people", NULL),
+    RULE(NO_PROMOTE, NULL, NULL),
+    RULE(NO_GENERATION, "restores", NULL),
+    RULE(NO_BAD, NULL, NULL),
+    RULE(ANY_EXIT, "calm", NULL),
+#define X(NAME, TEXT) RULE(NAME, NULL, NULL),
+    HF_MUTANT_NODE_MAP(X)
+#undef X
+};
+/* clang-format on */
+
+enum { COUNT = sizeof MUTANTS / sizeof MUTANTS[0] };
+
+const struct hfs_mutant *hfs_mutants_get(size_t *ret_count)
+{
+    *ret_count = COUNT;
+    return MUTANTS;
+}
+
+const struct hfs_mutant *hfs_mutants_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (strcmp(MUTANTS[i].name, name) == 0)
+            return &MUTANTS[i];
+    }
+    return NULL;
+}
+
+bool hfs_dropped_has(const struct hfs_dropped *dropped, const char *process,
+                     const struct hf_plan_guard *guard)
+{
+    char scratch[HF_KEY_SIZE];
+    struct hf_key key;
+
+    if (dropped == NULL || (dropped->compares & 1U << guard->what) == 0 ||
+        strncmp(process, dropped->writer, strlen(dropped->writer)) != 0)
+        return false;
+    return hf_key_parse(HFS_NS, (struct hf_bytes){ guard->key, strlen(guard->key) }, scratch,
+                        &key, NULL) == HF_OK &&
+           key.kind == dropped->kind;
+}

@@ -1,0 +1,226 @@
+#include "sim/profile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_KINDS = 12, STALL_MS = 4500 };
+
+struct hfs_profile {
+    const char *name;
+    enum hfs_fault_kind kinds[MOST_KINDS]; /* one that stands twice is drawn twice as often */
+    size_t kind_count;
+    unsigned hosts, controllers, agents; /* at least */
+    unsigned troubles;                   /* as many, and up to as many more */
+    bool calm;                           /* no message is slow */
+    bool one_role;
+    bool few_hosts, few_controllers; /* no more than that */
+    bool make_fails;                 /* some processes cannot be made */
+    bool holds;                      /* some agents run on through any outage */
+    bool lazy;                       /* one agent takes tasks and does not begin with them */
+    bool restores;                   /* etcd is restored from a backup */
+    bool short_stops; /* whoever stands still does so for less than a lease lasts */
+};
+
+#define KINDS(...)                                                                             \
+    .kinds = { __VA_ARGS__ },                                                                  \
+    .kind_count = sizeof((enum hfs_fault_kind[]){ __VA_ARGS__ }) / sizeof(enum hfs_fault_kind)
+
+static const struct hfs_profile PROFILES[] = {
+    { .name = "late",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 3,
+      .troubles = 14,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE,
+            HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CUT_CONTROLLER,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_LINK, HFS_FAULT_CUT_HOST,
+            HFS_FAULT_CRASH_HOST, HFS_FAULT_REVOKE) },
+    { .name = "people",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 3,
+      .troubles = 20,
+      .one_role = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_STOP, HFS_FAULT_START,
+            HFS_FAULT_RESTART, HFS_FAULT_CANCEL, HFS_FAULT_RETRY, HFS_FAULT_REMOVE,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_CUT_HOST, HFS_FAULT_CRASH_HOST) },
+    { .name = "watches",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 3,
+      .troubles = 12,
+      KINDS(HFS_FAULT_WATCHES, HFS_FAULT_WATCHES, HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_HOST,
+            HFS_FAULT_REVOKE) },
+    { .name = "calm",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 3,
+      .troubles = 8,
+      .calm = true,
+      KINDS(HFS_FAULT_REVOKE, HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST,
+            HFS_FAULT_SUSPEND_HOST, HFS_FAULT_CRASH_LINK) },
+    { .name = "stalls",
+      .hosts = 3,
+      .controllers = 1,
+      .agents = 6,
+      .troubles = 7,
+      .few_controllers = true,
+      .short_stops = true,
+      KINDS(HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_REVOKE,
+            HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST) },
+    { .name = "hold",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 3,
+      .troubles = 8,
+      .calm = true,
+      .holds = true,
+      KINDS(HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST, HFS_FAULT_KILL_AGENT) },
+    { .name = "lazy",
+      .hosts = 1,
+      .controllers = 1,
+      .agents = 3,
+      .troubles = 2,
+      .calm = true,
+      .one_role = true,
+      .lazy = true,
+      KINDS(HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_LINK) },
+    { .name = "orders",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 24,
+      .one_role = true,
+      .make_fails = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_STOP, HFS_FAULT_START, HFS_FAULT_CUT_HOST,
+            HFS_FAULT_CRASH_LINK, HFS_FAULT_PAUSE_LINK, HFS_FAULT_CRASH_HOST,
+            HFS_FAULT_REVOKE) },
+    { .name = "withdrawals",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 30,
+      .one_role = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_STOP,
+            HFS_FAULT_START, HFS_FAULT_START, HFS_FAULT_PAUSE_LINK, HFS_FAULT_PAUSE_LINK) },
+    { .name = "headless",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 20,
+      .few_controllers = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_PAUSE_CONTROLLER,
+            HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CUT_CONTROLLER) },
+    { .name = "blackout",
+      .hosts = 1,
+      .controllers = 1,
+      .agents = 3,
+      .troubles = 3,
+      .calm = true,
+      .few_hosts = true,
+      KINDS(HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST, HFS_FAULT_SUSPEND_HOST) },
+    { .name = "restores",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 3,
+      .troubles = 8,
+      .restores = true,
+      KINDS(HFS_FAULT_SNAPSHOT, HFS_FAULT_RESTORE, HFS_FAULT_KILL_AGENT) },
+};
+
+enum { COUNT = sizeof PROFILES / sizeof PROFILES[0] };
+
+const struct hfs_profile *hfs_profile_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (strcmp(PROFILES[i].name, name) == 0)
+            return &PROFILES[i];
+    }
+    return NULL;
+}
+
+const char *hfs_profile_name(size_t index)
+{
+    return index < COUNT ? PROFILES[index].name : NULL;
+}
+
+static void at_least(unsigned *number, unsigned least)
+{
+    if (*number < least)
+        *number = least;
+}
+
+static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
+                      const struct hfs_profile *profile)
+{
+    struct hfs_cluster_config *cfg = &run->cluster;
+    unsigned drawn = cfg->agent_count;
+
+    at_least(&cfg->hosts, profile->hosts);
+    at_least(&cfg->controllers, profile->controllers);
+    at_least(&cfg->agent_count, profile->agents);
+    if (profile->few_hosts)
+        cfg->hosts = profile->hosts;
+    if (profile->few_controllers)
+        cfg->controllers = profile->controllers;
+    if (profile->make_fails)
+        cfg->make_fail_percent = 25;
+    for (unsigned i = 0; i < cfg->agent_count; i++) {
+        struct hfs_agent_config *agent = &cfg->agents[i];
+
+        if (i >= drawn)
+            *agent = (struct hfs_agent_config){ .home = (unsigned)hfs_random_below(
+                                                    dice, cfg->hosts) };
+        agent->home %= cfg->hosts;
+        (void)snprintf(agent->name, sizeof agent->name, "a%u", i + 1);
+        if (i >= drawn || profile->one_role)
+            (void)snprintf(agent->role, sizeof agent->role, "r1");
+        if (profile->holds && hfs_random_percent(dice, 60))
+            agent->fence = HOLDFAST__V1__SPEC__FENCE__hold;
+    }
+    if (profile->lazy) {
+        cfg->agents[0].kind = HFS_LAZY;
+        cfg->agents[1].kind = cfg->agents[2].kind = HFS_WORKER;
+    }
+    cfg->calm = profile->calm;
+}
+
+/* Only the submissions stay of what was drawn. */
+static void drop_faults(struct hfs_run *run)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < run->fault_count; i++) {
+        if (run->faults[i].kind == HFS_FAULT_SUBMIT)
+            run->faults[kept++] = run->faults[i];
+    }
+    run->fault_count = kept;
+}
+
+void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profile *profile)
+{
+    struct hfs_random dice = { .state = seed ^ UINT64_C(0x2545f4914f6cdd1d) };
+    unsigned troubles, tasks;
+
+    hfs_run_draw(run, seed, false);
+    drop_faults(run);
+    draw_cast(run, &dice, profile);
+    tasks = run->fault_count;
+    for (; tasks < 4; tasks++) {
+        hfs_run_add(run, &dice, HFS_FAULT_SUBMIT);
+        run->faults[run->fault_count - 1].a = tasks + 1;
+    }
+    troubles = profile->troubles + (unsigned)hfs_random_below(&dice, profile->troubles + 1);
+    for (unsigned i = 0; i < troubles && run->fault_count < HFS_FAULTS_MAX; i++) {
+        struct hfs_fault *fault = &run->faults[run->fault_count];
+
+        hfs_run_add(run, &dice, profile->kinds[hfs_random_below(&dice, profile->kind_count)]);
+        if (fault->kind == HFS_FAULT_CANCEL || fault->kind == HFS_FAULT_RETRY)
+            fault->a = 1 + fault->a % tasks;
+        if (profile->short_stops && fault->kind == HFS_FAULT_PAUSE_CONTROLLER)
+            fault->length = STALL_MS + fault->length % STALL_MS;
+    }
+    hfs_run_sort(run);
+}
