@@ -16,8 +16,11 @@ static void on_commit(const struct hfs_process *writer, void *arg)
 static bool on_send(struct hfs_process *from, const struct hfs_request *request, void *arg)
 {
     const struct hfs_ear *ear = &((struct hfs_cluster *)arg)->ear;
+    bool was = hfs_memory_set(false);
+    bool lost = ear->on_send != NULL && ear->on_send(from, request, ear->arg);
 
-    return ear->on_send != NULL && ear->on_send(from, request, ear->arg);
+    (void)hfs_memory_set(was);
+    return lost;
 }
 
 /* What etcd promised, and to whom. */
@@ -46,6 +49,7 @@ static void init_host(struct hfs_cluster *cluster, unsigned number)
     (void)snprintf(host->name, sizeof host->name, "h%u", number + 1);
     (void)snprintf(host->process_name, sizeof host->process_name, "agentd-h%u", number + 1);
     hfs_process_init(&host->process, &cluster->world, host->process_name);
+    host->process.is_real = true;
     hfs_process_init(&host->machine, &cluster->world, host->name);
     host->process.clock_offset = host->machine.clock_offset =
         (hf_ms)hfs_random_below(&cluster->dice, 100000000);
@@ -58,6 +62,7 @@ static void init_controller(struct hfs_cluster *cluster, unsigned number)
     controller->cluster = cluster;
     (void)snprintf(controller->name, sizeof controller->name, "c%u", number + 1);
     hfs_process_init(&controller->process, &cluster->world, controller->name);
+    controller->process.is_real = true;
     controller->process.clock_offset = (hf_ms)hfs_random_below(&cluster->dice, 100000000);
 }
 

@@ -63,7 +63,10 @@ static void bury(struct hfs_brain *brain)
     hfs_client_die(&brain->client);
     brain->next = cluster->dead_brains;
     cluster->dead_brains = brain;
-    hf_runner_close(brain->runner, false, on_closed, brain);
+    if (brain->runner != NULL)
+        hf_runner_close(brain->runner, false, on_closed, brain);
+    else
+        brain->closed = true;
 }
 
 static void on_restart(struct hfs_timer *timer)
@@ -110,6 +113,7 @@ void hfs_controller_start(struct hfs_controller *controller)
     struct hfs_brain *brain = hfs_alloc(sizeof *brain);
     struct hf_lease_policy lease = hf_lease_policy_default();
     struct hf_backend backend;
+    bool was;
     char leader[128];
     int len = snprintf(leader, sizeof leader, "{\"id\":\"%s\"}", controller->name);
     struct hf_runner_config cfg = { .ns = HFS_NS,
@@ -123,6 +127,7 @@ void hfs_controller_start(struct hfs_controller *controller)
     brain->controller = controller;
     hfs_client_init(&brain->client, &cluster->net, &controller->process,
                     hfs_random_next(&cluster->dice));
+    was = hfs_memory_set(true);
     brain->engine =
         hf_engine_new(&(struct hf_engine_config){ .ns = HFS_NS,
                                                   .id = controller->name,
@@ -134,5 +139,8 @@ void hfs_controller_start(struct hfs_controller *controller)
     cfg.lease = lease;
     cfg.decider = hf_decider_engine(brain->engine);
     backend = hfs_client_backend(&brain->client);
-    hfs_must(hf_runner_new(&backend, &cfg, &brain->runner, NULL));
+    /* A program that cannot begin ends, and is started again. */
+    if (brain->engine == NULL || hf_runner_new(&backend, &cfg, &brain->runner, NULL) != HF_OK)
+        hfs_controller_crash(controller);
+    (void)hfs_memory_set(was);
 }

@@ -6,7 +6,7 @@
 #include "io/decider_node.h"
 #include "sim/cluster.h"
 
-enum { LOCAL_MS = 2, VERIFY_MS = 50 };
+enum { LOCAL_MS = 2, VERIFY_MS = 50, AGAIN_MS = 10 };
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define SEQ_MASK                 ((INT64_C(1) << 48) - 1)
@@ -38,7 +38,11 @@ static void on_letter(struct hfs_timer *timer)
     struct hfs_host *host = letter->host;
 
     if (host->link == letter->to && host->link != NULL && host->link->runner != NULL) {
-        hfs_must(hf_runner_feed(host->link->runner, &letter->event));
+        if (hf_runner_feed(host->link->runner, &letter->event) == HF_ENOMEM) {
+            /* It was not taken in: it stays in the socket. */
+            hfs_timer_start(&host->cluster->world, timer, host->cluster->world.now + AGAIN_MS);
+            return;
+        }
         if (letter->event.kind == HF_EVENT_PROCESS &&
             letter->event.process.news == HF_PROCESS_ENDED)
             hfs_keeper_on_told(host, letter->instance);
@@ -298,8 +302,10 @@ static void begin(struct hfs_link *link)
 
     if (host->record.id != 0)
         cfg.resume = &host->record;
-    hfs_must(hf_runner_new(&backend, &cfg, &link->runner, NULL));
-    hfs_keeper_on_link(host);
+    if (hf_runner_new(&backend, &cfg, &link->runner, NULL) != HF_OK)
+        hfs_link_crash(host); /* a program that cannot begin ends, and is started again */
+    else
+        hfs_keeper_on_link(host);
 }
 
 static void on_revoked(const struct hf_write_result *result, void *arg)
@@ -316,16 +322,20 @@ void hfs_link_start(struct hfs_host *host)
     struct hfs_cluster *cluster = host->cluster;
     struct hfs_link *link = hfs_alloc(sizeof *link);
     struct hf_backend backend;
+    bool was;
 
     sweep(cluster);
     hfs_note(&cluster->world, "%s has a link", host->name);
     link->host = host;
     hfs_client_init(&link->client, &cluster->net, &host->process,
                     hfs_random_next(&cluster->dice));
+    was = hfs_memory_set(true);
     link->node = make_node(host);
     host->link = link;
     /* A new agentd lets go of what an earlier one held. */
-    if (host->record.id == 0 && host->last_lease != 0) {
+    if (link->node == NULL) {
+        hfs_link_crash(host);
+    } else if (host->record.id == 0 && host->last_lease != 0) {
         backend = hfs_client_backend(&link->client);
         hfs_must(backend.ops->revoke(backend.self, host->last_lease, on_revoked, link,
                                      &link->revoking));
@@ -333,4 +343,5 @@ void hfs_link_start(struct hfs_host *host)
     } else {
         begin(link);
     }
+    (void)hfs_memory_set(was);
 }

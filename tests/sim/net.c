@@ -105,10 +105,12 @@ struct hfs_parcel {
 struct hfs_letter *hfs_letter_new(const struct hfs_request *request, hf_ms now)
 {
     struct hfs_letter *letter = hfs_alloc(sizeof *letter);
+    bool was = hfs_memory_set(false);
 
     letter->refs = 1;
     letter->made_at = now;
     hfs_must(hfs_request_copy(request, &letter->request));
+    (void)hfs_memory_set(was);
     return letter;
 }
 

@@ -109,6 +109,9 @@ bool hfs_scenario_run(const struct hfs_scenario *scenario, char **ret_text, char
 
 /* scenario_file.c */
 
+/* Reads a file; false, with a reason on stderr. */
+bool hfs_scenario_load(struct hfs_scenario *scenario, const char *path);
+
 /* What is done with a file of scenarios/. */
 enum hfs_scenario_use {
     HFS_SCENARIO_PRINT,  /* its transcript */

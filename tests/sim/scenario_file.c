@@ -104,22 +104,40 @@ static bool use_text(const char *path, enum hfs_scenario_use use, char *expected
     return false;
 }
 
-bool hfs_scenario_file(const char *path, enum hfs_scenario_use use)
+/* `ret_text` may be NULL: what stands in the file. */
+static bool load(struct hfs_scenario *scenario, const char *path, char **ret_text)
 {
-    struct hfs_scenario scenario;
     struct hf_error err = { "" };
-    char *text = read_text(path), *expected, *actual = NULL, why[600] = "";
-    bool held, ok;
+    char *text = read_text(path), *copy;
+    int rc = HF_EIO;
 
     if (text == NULL)
         return false;
-    expected = hfs_copy_text(text);
-    if (hfs_scenario_parse(&scenario, path, text, &err) != HF_OK) {
+    copy = hfs_copy_text(text);
+    rc = hfs_scenario_parse(scenario, path, copy, &err);
+    free(copy);
+    if (rc != HF_OK)
         (void)fprintf(stderr, "%s\n", err.text);
-        free(expected);
+    if (rc == HF_OK && ret_text != NULL)
+        *ret_text = text;
+    else
         free(text);
+    return rc == HF_OK;
+}
+
+bool hfs_scenario_load(struct hfs_scenario *scenario, const char *path)
+{
+    return load(scenario, path, NULL);
+}
+
+bool hfs_scenario_file(const char *path, enum hfs_scenario_use use)
+{
+    struct hfs_scenario scenario;
+    char *expected = NULL, *actual = NULL, why[600] = "";
+    bool held, ok;
+
+    if (!load(&scenario, path, &expected))
         return false;
-    }
     held = hfs_scenario_run(&scenario, &actual, why, sizeof why);
     ok = use_text(path, use, expected, actual) && held;
     if (!held)
@@ -127,7 +145,6 @@ bool hfs_scenario_file(const char *path, enum hfs_scenario_use use)
     hfs_scenario_done(&scenario);
     free(actual);
     free(expected);
-    free(text);
     return ok;
 }
 

@@ -13,10 +13,27 @@ _Noreturn void hfs_die(const char *what, int err)
     abort();
 }
 
+static _Thread_local bool memory_may_fail;
+
+bool hfs_memory_may_fail(void)
+{
+    return memory_may_fail;
+}
+
+bool hfs_memory_set(bool may_fail)
+{
+    bool was = memory_may_fail;
+
+    memory_may_fail = may_fail;
+    return was;
+}
+
 void *hfs_alloc(size_t size)
 {
+    bool was = hfs_memory_set(false);
     void *memory = hf_calloc(1, size);
 
+    (void)hfs_memory_set(was);
     if (memory == NULL)
         hfs_die("memory", HF_ENOMEM);
     return memory;
@@ -24,8 +41,10 @@ void *hfs_alloc(size_t size)
 
 char *hfs_copy_text(const char *text)
 {
+    bool was = hfs_memory_set(false);
     char *copy = hf_strdup(text);
 
+    (void)hfs_memory_set(was);
     if (copy == NULL)
         hfs_die("memory", HF_ENOMEM);
     return copy;
@@ -33,8 +52,11 @@ char *hfs_copy_text(const char *text)
 
 void hfs_grow(void *slot, size_t *cap, size_t need, size_t size)
 {
+    bool was = hfs_memory_set(false);
+
     if (!hf_grow(slot, cap, need, size))
         hfs_die("memory", HF_ENOMEM);
+    (void)hfs_memory_set(was);
 }
 
 void hfs_world_init(struct hfs_world *world, uint64_t seed)
@@ -159,7 +181,9 @@ bool hfs_world_step(struct hfs_world *world, hf_ms until)
         process->stands_until =
             world->now +
             (hf_ms)hfs_random_below(&world->random, (uint64_t)process->turn_max + 1);
+    (void)hfs_memory_set(process != NULL && process->is_real);
     timer->fn(timer); /* may free the timer, and its process */
+    (void)hfs_memory_set(false);
     return true;
 }
 
@@ -191,10 +215,12 @@ void hfs_world_note(struct hfs_world *world, const char *fmt, ...)
     char line[2048];
     int len = snprintf(line, sizeof line, "%6lld.%03lld  ", (long long)(world->now / 1000),
                        (long long)(world->now % 1000));
+    bool was = hfs_memory_set(false);
     va_list args;
 
     va_start(args, fmt);
     (void)vsnprintf(line + len, sizeof line - (size_t)len, fmt, args);
     va_end(args);
     world->note(line, world->note_arg);
+    (void)hfs_memory_set(was);
 }

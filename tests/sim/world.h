@@ -39,6 +39,7 @@ struct hfs_process {
     hf_ms stood_from, stood_until; /* the last time that it was made to stand still */
     hf_ms turn_max; /* a slow loop: each turn takes up to so long; 0: no time at all */
     enum hfs_path paths[HFS_MEMBERS];
+    bool is_real; /* it runs the code under test */
 };
 
 /* Lives inside its owner. Set `fn`, and `process` unless it belongs to the world itself. */
@@ -93,6 +94,13 @@ void hfs_process_pause(struct hfs_process *process, hf_ms length);
     } while (0)
 
 void hfs_world_note(struct hfs_world *world, const char *fmt, ...) HF_PRINTF(2, 3);
+
+/* Memory that may run out: what the code under test asks for while it is the turn of a process
+ * that runs it. What the simulator itself needs is not meant. Of this thread. */
+bool hfs_memory_may_fail(void);
+
+/* The code under test begins (true), or ends; returns what was before. */
+bool hfs_memory_set(bool may_fail);
 
 /* Memory, or the end of the program. */
 void *hfs_alloc(size_t size); /* zeroed */

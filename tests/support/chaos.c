@@ -32,6 +32,7 @@ static _Thread_local struct {
     bool failed;
     size_t fail_at;
     size_t count;
+    bool (*only)(void);
 } chaos;
 
 void hft_chaos_fail_at(size_t n, bool persistent)
@@ -41,6 +42,11 @@ void hft_chaos_fail_at(size_t n, bool persistent)
     chaos.failed = false;
     chaos.fail_at = n;
     chaos.count = 0;
+}
+
+void hft_chaos_only(bool (*fn)(void))
+{
+    chaos.only = fn;
 }
 
 void hft_chaos_stop(void)
@@ -60,7 +66,7 @@ bool hft_chaos_has_failed(void)
 
 static bool must_fail(void)
 {
-    if (!chaos.active)
+    if (!chaos.active || (chaos.only != NULL && !chaos.only()))
         return false;
     chaos.count++;
     if (chaos.fail_at == 0 || chaos.count < chaos.fail_at)

@@ -17,6 +17,9 @@
  * n = 0 fails none and only counts. */
 void hft_chaos_fail_at(size_t n, bool persistent);
 
+/* Counts and fails only those that are made while `fn` says so; NULL: all of them. */
+void hft_chaos_only(bool (*fn)(void));
+
 /* Lets all allocations through again. The two below keep their answers. */
 void hft_chaos_stop(void);
 

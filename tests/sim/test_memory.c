@@ -1,0 +1,122 @@
+/* test_memory.c - plays every scenario again and again, and each time one allocation of the
+ * code under test fails: the n-th, for n = 1, 2, 3 …
+ *
+ *     test_sim_memory [--every STRIDE | --all | --only N] [FILE…]
+ *
+ * Nothing may crash, leak (under AddressSanitizer), break an invariant or stay broken; the
+ * story may be another one. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "sim/scenario.h"
+#include "support/chaos.h"
+
+enum { PATH_SIZE = 4096 };
+
+/* Seconds in an optimised build; a sanitizer looks at fewer, more closely. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { STRIDE = 499 };
+#else
+enum { STRIDE = 53 };
+#endif
+
+struct options {
+    uint64_t stride;
+    uint64_t only; /* 0: by strides */
+};
+
+struct sums {
+    size_t scenarios, allocations, runs, failures;
+};
+
+/* One run in which the n-th fails (0: none); false: it did not end well. */
+static bool play(const struct hfs_scenario *scenario, size_t n, char *why, size_t size)
+{
+    char *text = NULL;
+    bool ok;
+
+    hft_chaos_only(hfs_memory_may_fail);
+    hft_chaos_fail_at(n, false);
+    ok = hfs_scenario_run(scenario, &text, why, size);
+    hft_chaos_stop();
+    free(text);
+    return ok;
+}
+
+static void play_all(struct sums *sums, const char *path, const struct options *options)
+{
+    struct hfs_scenario scenario;
+    char why[600] = "";
+    size_t count, failures = 0;
+
+    if (!hfs_scenario_load(&scenario, path)) {
+        sums->failures++;
+        return;
+    }
+    if (!play(&scenario, 0, why, sizeof why))
+        (void)fprintf(stderr, "%s: with memory: %s\n", path, why);
+    count = hft_chaos_count();
+    /* Another place in each scenario, so that a stride does not always meet the same. */
+    for (size_t n = options->only > 0 ? options->only : 1 + sums->scenarios % options->stride;
+         n <= count; n += options->only > 0 ? count : options->stride) {
+        sums->runs++;
+        if (play(&scenario, n, why, sizeof why))
+            continue;
+        failures++;
+        (void)fprintf(stderr, "%s: allocation %zu of %zu fails: %s\n", path, n, count, why);
+    }
+    hfs_scenario_done(&scenario);
+    sums->scenarios++;
+    sums->allocations += count;
+    sums->failures += failures;
+}
+
+static int is_scenario(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+
+    return len > 4 && strcmp(entry->d_name + len - 4, ".txt") == 0;
+}
+
+static void play_folder(struct sums *sums, const char *folder, const struct options *options)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_scenario, alphasort);
+
+    for (int i = 0; i < count; i++) {
+        char path[PATH_SIZE];
+
+        (void)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        play_all(sums, path, options);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+int main(int argc, char **argv)
+{
+    struct sums sums = { 0 };
+    struct options options = { .stride = STRIDE };
+    int i = 1;
+
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        uint64_t *number = strcmp(argv[i], "--only") == 0 ? &options.only : &options.stride;
+
+        if (strcmp(argv[i], "--all") == 0)
+            options.stride = 1;
+        else if ((strcmp(argv[i], "--every") != 0 && number != &options.only) || ++i == argc ||
+                 hf_parse_u64(argv[i], 1, UINT32_MAX, number) != HF_OK)
+            return 2;
+    }
+    hft_chaos_adopt_jansson();
+    if (i == argc)
+        play_folder(&sums, HOLDFAST_SCENARIOS, &options);
+    for (; i < argc; i++)
+        play_all(&sums, argv[i], &options);
+    (void)printf("%zu scenarios with %zu allocations, %zu of them failed: %zu ended badly\n",
+                 sums.scenarios, sums.allocations, sums.runs, sums.failures);
+    return sums.failures == 0 && sums.runs > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
