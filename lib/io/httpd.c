@@ -1,0 +1,571 @@
+#include "io/httpd.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "io/httpd_listen.h"
+
+enum { SWEEP_MS = 500, CONNECTIONS = 64, TIMEOUT_MS = 10000, PIECE = 16 << 10 };
+
+#define HEADER_MAX ((size_t)16 << 10)
+#define BODY_MAX   ((size_t)1 << 20)
+
+/* One connection, whose requests come one after the other. */
+struct connection {
+    struct hf_httpd *httpd;
+    struct connection *next, **at;
+    struct hf_httpd_request *request; /* that is under way; NULL between two */
+    int fd;
+    hf_ms since; /* it waits for a request, or for the client to take a reply, since then */
+    bool ours;   /* a request was told and is not answered: it may take any time */
+};
+
+struct hf_httpd_request {
+    struct hf_httpd *httpd;
+    struct MHD_Connection *mhd;
+    struct connection *connection;
+    const char *method, *path;
+    struct hf_buf body;
+    void *user;
+    bool told;      /* to the owner */
+    bool suspended; /* until there is something to send */
+    bool failed;    /* no memory for its reply: the connection is closed */
+    bool queued;    /* MHD has the response */
+    unsigned status;
+    struct MHD_Response *response;
+
+    bool streams, ended;
+    struct hf_buf out; /* of the stream: from `taken` on */
+    size_t taken;
+    struct {
+        char *name, *value;
+    } headers[8];
+    size_t header_count;
+};
+
+struct hf_httpd {
+    struct hf_httpd_config cfg;
+    struct MHD_Daemon *daemon;
+    struct hf_httpd_listener listener;
+    uv_poll_t poll;
+    uv_timer_t timer; /* MHD's own deadlines */
+    uv_timer_t sweep; /* ours */
+    unsigned handles;
+    bool woken; /* somebody who slept since the last run */
+    struct connection *connections;
+    hf_httpd_closed_fn closed_fn;
+    void *closed_arg;
+};
+
+static hf_ms now(void)
+{
+    struct hf_clock clock = hf_clock_boottime();
+
+    return hf_clock_now(&clock);
+}
+
+/* The loop. */
+
+static void on_timer(uv_timer_t *timer);
+
+static void run_daemon(struct hf_httpd *httpd)
+{
+    MHD_UNSIGNED_LONG_LONG wait;
+
+    httpd->woken = false;
+    (void)MHD_run(httpd->daemon);
+    if (httpd->woken) /* amid the run, which MHD does not count */
+        (void)uv_timer_start(&httpd->timer, on_timer, 0, 0);
+    else if (MHD_get_timeout(httpd->daemon, &wait) == MHD_YES)
+        (void)uv_timer_start(&httpd->timer, on_timer, wait, 0);
+    else
+        (void)uv_timer_stop(&httpd->timer);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    run_daemon(timer->data);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    run_daemon(poll->data);
+}
+
+/* A client that trickles is not idle, so MHD would let it: its time is up all the same. */
+static void on_sweep(uv_timer_t *timer)
+{
+    struct hf_httpd *httpd = timer->data;
+    hf_ms late = now() - httpd->cfg.timeout;
+
+    for (struct connection *c = httpd->connections; c != NULL; c = c->next) {
+        if (!c->ours && c->since < late)
+            (void)shutdown(c->fd, SHUT_RDWR);
+    }
+}
+
+/* Connections. */
+
+static void on_connection(void *arg, struct MHD_Connection *mhd, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct hf_httpd *httpd = arg;
+    struct connection *c = *socket_context;
+    const union MHD_ConnectionInfo *info;
+
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (c == NULL)
+            return;
+        if (c->next != NULL)
+            c->next->at = c->at;
+        *c->at = c->next;
+        free(c);
+        return;
+    }
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    c = hf_calloc(1, sizeof *c);
+    *socket_context = c;
+    if (c == NULL || info == NULL)
+        return;
+    *c = (struct connection){ .httpd = httpd,
+                              .next = httpd->connections,
+                              .at = &httpd->connections,
+                              .fd = info->connect_fd,
+                              .since = now() };
+    if (c->next != NULL)
+        c->next->at = &c->next;
+    httpd->connections = c;
+}
+
+static void free_request(struct hf_httpd_request *request)
+{
+    hf_buf_done(&request->body);
+    hf_buf_done(&request->out);
+    for (size_t i = 0; i < request->header_count; i++) {
+        free(request->headers[i].name);
+        free(request->headers[i].value);
+    }
+    if (request->response != NULL)
+        MHD_destroy_response(request->response);
+    free(request);
+}
+
+static void on_completed(void *arg, struct MHD_Connection *mhd, void **slot,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct hf_httpd *httpd = arg;
+    struct hf_httpd_request *request = *slot;
+
+    (void)mhd;
+    (void)code;
+    if (request == NULL)
+        return;
+    *slot = NULL;
+    request->connection->request = NULL;
+    request->connection->ours = false;
+    request->connection->since = now();
+    if (request->told && httpd->cfg.on_end != NULL)
+        httpd->cfg.on_end(request, httpd->cfg.arg);
+    free_request(request);
+}
+
+/* Requests. */
+
+static struct hf_httpd_request *begin_request(struct hf_httpd *httpd,
+                                              struct MHD_Connection *mhd, const char *path,
+                                              const char *method)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct connection *connection = info != NULL ? info->socket_context : NULL;
+    struct hf_httpd_request *request;
+
+    if (connection == NULL)
+        return NULL;
+    request = hf_calloc(1, sizeof *request);
+    if (request == NULL)
+        return NULL;
+    request->httpd = httpd;
+    request->mhd = mhd;
+    request->connection = connection;
+    request->method = method;
+    request->path = path;
+    request->body.limit = httpd->cfg.body_max + 1;
+    connection->request = request;
+    return request;
+}
+
+/* What is more than may be, and was not announced, ends the connection. */
+static enum MHD_Result take_body(struct hf_httpd_request *request, const char *data,
+                                 size_t *len)
+{
+    size_t most = request->httpd->cfg.body_max;
+
+    if (request->body.len + *len > most) {
+        hf_buf_done(&request->body);
+        return MHD_NO;
+    }
+    hf_buf_append(&request->body, data, *len);
+    *len = 0;
+    return request->body.err == HF_OK ? MHD_YES : MHD_NO;
+}
+
+static bool announces_too_much(struct hf_httpd_request *request)
+{
+    const char *text =
+        MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Content-Length");
+
+    return text != NULL && strtoull(text, NULL, 10) > request->httpd->cfg.body_max;
+}
+
+static enum MHD_Result refuse(struct hf_httpd_request *request, unsigned status)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    enum MHD_Result rc;
+
+    if (response == NULL)
+        return MHD_NO;
+    (void)MHD_add_response_header(response, "Connection", "close");
+    rc = MHD_queue_response(request->mhd, status, response);
+    MHD_destroy_response(response);
+    return rc;
+}
+
+static enum MHD_Result queue(struct hf_httpd_request *request)
+{
+    if (request->failed || request->response == NULL)
+        return MHD_NO;
+    request->queued = true;
+    request->connection->ours = request->streams; /* a stream may be silent for long */
+    request->connection->since = now();
+    return MHD_queue_response(request->mhd, request->status, request->response);
+}
+
+/* All of it is there: it is told, and waits unless it was answered at once. */
+static enum MHD_Result tell(struct hf_httpd_request *request)
+{
+    request->told = true;
+    request->connection->ours = true;
+    request->httpd->cfg.on_request(request, request->httpd->cfg.arg);
+    if (request->response != NULL || request->failed)
+        return queue(request);
+    request->suspended = true;
+    MHD_suspend_connection(request->mhd);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_access(void *arg, struct MHD_Connection *mhd, const char *path,
+                                 const char *method, const char *version, const char *data,
+                                 size_t *len, void **slot)
+{
+    struct hf_httpd_request *request = *slot;
+
+    (void)version;
+    if (request == NULL) {
+        request = begin_request(arg, mhd, path, method);
+        *slot = request;
+        if (request == NULL)
+            return MHD_NO;
+        return announces_too_much(request) ? refuse(request, MHD_HTTP_CONTENT_TOO_LARGE)
+                                           : MHD_YES;
+    }
+    if (*len > 0)
+        return take_body(request, data, len);
+    if (!request->told)
+        return tell(request);
+    return request->queued ? MHD_YES : queue(request);
+}
+
+/* What the owner asks of a request. */
+
+const char *hf_httpd_get_method(const struct hf_httpd_request *request)
+{
+    return request->method;
+}
+
+const char *hf_httpd_get_path(const struct hf_httpd_request *request)
+{
+    return request->path;
+}
+
+const char *hf_httpd_get_query(const struct hf_httpd_request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->mhd, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *hf_httpd_get_header(const struct hf_httpd_request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, name);
+}
+
+struct hf_bytes hf_httpd_get_body(const struct hf_httpd_request *request)
+{
+    return (struct hf_bytes){ .data = request->body.data, .len = request->body.len };
+}
+
+int hf_httpd_get_peer(const struct hf_httpd_request *request, struct hf_httpd_peer *ret_peer)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+
+    if (request->httpd->listener.port != 0 ||
+        getsockopt(request->connection->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+        return HF_ENOENT;
+    *ret_peer = (struct hf_httpd_peer){ .uid = peer.uid, .gid = peer.gid, .pid = peer.pid };
+    return HF_OK;
+}
+
+void hf_httpd_set_user(struct hf_httpd_request *request, void *user)
+{
+    request->user = user;
+}
+
+void *hf_httpd_get_user(const struct hf_httpd_request *request)
+{
+    return request->user;
+}
+
+int hf_httpd_add_header(struct hf_httpd_request *request, const char *name, const char *value)
+{
+    size_t i = request->header_count;
+
+    if (i == sizeof request->headers / sizeof request->headers[0])
+        return HF_ELIMIT;
+    request->headers[i].name = hf_strdup(name);
+    request->headers[i].value = hf_strdup(value);
+    request->header_count++; /* also when one is missing: both are freed with the request */
+    return request->headers[i].name != NULL && request->headers[i].value != NULL ? HF_OK
+                                                                                 : HF_ENOMEM;
+}
+
+/* Replies. */
+
+static void wake(struct hf_httpd_request *request)
+{
+    if (!request->suspended)
+        return;
+    request->suspended = false;
+    request->httpd->woken = true;
+    MHD_resume_connection(request->mhd);
+    (void)uv_timer_start(&request->httpd->timer, on_timer, 0, 0);
+}
+
+static void answer(struct hf_httpd_request *request, unsigned status, const char *type,
+                   struct MHD_Response *response)
+{
+    bool fine = response != NULL;
+
+    if (fine && type != NULL)
+        fine = MHD_add_response_header(response, "Content-Type", type) == MHD_YES;
+    for (size_t i = 0; fine && i < request->header_count; i++)
+        fine = request->headers[i].name != NULL && request->headers[i].value != NULL &&
+               MHD_add_response_header(response, request->headers[i].name,
+                                       request->headers[i].value) == MHD_YES;
+    request->response = response;
+    request->status = status;
+    request->failed = !fine;
+    wake(request);
+}
+
+void hf_httpd_reply(struct hf_httpd_request *request, unsigned status, const char *type,
+                    struct hf_bytes body)
+{
+    static char nothing;
+    void *data = body.len > 0 ? (void *)body.data : &nothing;
+
+    if (request->response == NULL)
+        answer(request, status, type,
+               MHD_create_response_from_buffer(body.len, data, MHD_RESPMEM_MUST_COPY));
+}
+
+/* Hands out what is there; without anything the connection sleeps until there is. */
+static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
+{
+    struct hf_httpd_request *request = arg;
+    size_t left = request->out.len - request->taken;
+    size_t n = left < max ? left : max;
+
+    (void)pos;
+    if (n == 0 && request->ended)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n == 0) {
+        request->suspended = true;
+        MHD_suspend_connection(request->mhd);
+        return 0;
+    }
+    memcpy(out, request->out.data + request->taken, n);
+    request->taken += n;
+    if (request->taken == request->out.len) {
+        hf_buf_clear(&request->out);
+        request->taken = 0;
+    }
+    return (ssize_t)n;
+}
+
+void hf_httpd_stream(struct hf_httpd_request *request, const char *type)
+{
+    if (request->response != NULL)
+        return;
+    request->streams = true;
+    request->out.limit = request->httpd->cfg.stream_max;
+    answer(
+        request, MHD_HTTP_OK, type,
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE, read_stream, request, NULL));
+}
+
+int hf_httpd_send(struct hf_httpd_request *request, struct hf_bytes piece)
+{
+    if (request->taken > 0) { /* what was taken makes room */
+        memmove(request->out.data, request->out.data + request->taken,
+                request->out.len - request->taken);
+        request->out.len -= request->taken;
+        request->taken = 0;
+    }
+    if (request->out.len + piece.len > request->httpd->cfg.stream_max)
+        return HF_ELIMIT;
+    hf_buf_append(&request->out, piece.data, piece.len);
+    if (request->out.err != HF_OK)
+        return request->out.err;
+    if (request->queued)
+        wake(request);
+    return HF_OK;
+}
+
+void hf_httpd_end_stream(struct hf_httpd_request *request)
+{
+    request->ended = true;
+    if (request->queued)
+        wake(request);
+}
+
+/* Life. */
+
+static void set_defaults(struct hf_httpd_config *cfg)
+{
+    cfg->mode = cfg->mode != 0 ? cfg->mode : 0600;
+    cfg->connections = cfg->connections != 0 ? cfg->connections : CONNECTIONS;
+    cfg->header_max = cfg->header_max != 0 ? cfg->header_max : HEADER_MAX;
+    cfg->body_max = cfg->body_max != 0 ? cfg->body_max : BODY_MAX;
+    cfg->stream_max = cfg->stream_max != 0 ? cfg->stream_max : BODY_MAX;
+    cfg->timeout = cfg->timeout != 0 ? cfg->timeout : TIMEOUT_MS;
+}
+
+static struct MHD_Daemon *start_daemon(struct hf_httpd *httpd)
+{
+    const struct hf_httpd_config *cfg = &httpd->cfg;
+
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_access,
+                            httpd, MHD_OPTION_LISTEN_SOCKET, httpd->listener.fd,
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)cfg->connections,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, cfg->header_max + PIECE,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, httpd,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, httpd, MHD_OPTION_END);
+}
+
+static void free_httpd(struct hf_httpd *httpd)
+{
+    hf_httpd_closed_fn fn = httpd->closed_fn;
+    void *arg = httpd->closed_arg;
+
+    free(httpd);
+    if (fn != NULL)
+        fn(arg);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct hf_httpd *httpd = handle->data;
+
+    if (--httpd->handles == 0)
+        free_httpd(httpd);
+}
+
+static bool watch(struct hf_httpd *httpd, uv_loop_t *loop)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(httpd->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+    httpd->poll.data = httpd->timer.data = httpd->sweep.data = httpd;
+    if (info == NULL || uv_poll_init(loop, &httpd->poll, info->epoll_fd) != 0)
+        return false;
+    (void)uv_timer_init(loop, &httpd->timer);
+    (void)uv_timer_init(loop, &httpd->sweep);
+    httpd->handles = 3;
+    return uv_poll_start(&httpd->poll, UV_READABLE, on_poll) == 0 &&
+           uv_timer_start(&httpd->sweep, on_sweep, SWEEP_MS, SWEEP_MS) == 0;
+}
+
+int hf_httpd_new(uv_loop_t *loop, const struct hf_httpd_config *cfg,
+                 struct hf_httpd **ret_httpd, struct hf_error *err)
+{
+    struct hf_httpd *httpd = hf_calloc(1, sizeof *httpd);
+    int rc;
+
+    if (httpd == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    httpd->cfg = *cfg;
+    set_defaults(&httpd->cfg);
+    rc = hf_httpd_listen(cfg->listen, httpd->cfg.mode, (int)httpd->cfg.connections,
+                         &httpd->listener, err);
+    if (rc != HF_OK) {
+        free(httpd);
+        return rc;
+    }
+    httpd->cfg.listen = NULL;
+    httpd->daemon = start_daemon(httpd);
+    if (httpd->daemon == NULL) {
+        (void)close(httpd->listener.fd);
+        free(httpd);
+        return hf_error_set(err, HF_EIO, "the HTTP server does not start");
+    }
+    if (!watch(httpd, loop)) {
+        hf_httpd_close(httpd, NULL, NULL);
+        return hf_error_set(err, HF_EIO, "the HTTP server cannot be watched");
+    }
+    *ret_httpd = httpd;
+    return HF_OK;
+}
+
+/* MHD insists that nothing is suspended when it stops. */
+static void wake_all(struct hf_httpd *httpd)
+{
+    struct hf_httpd_request *request;
+
+    for (struct connection *c = httpd->connections; c != NULL; c = c->next) {
+        request = c->request;
+        if (request == NULL || !request->suspended)
+            continue;
+        request->failed = request->response == NULL;
+        request->ended = true;
+        wake(request);
+    }
+}
+
+void hf_httpd_close(struct hf_httpd *httpd, hf_httpd_closed_fn fn, void *arg)
+{
+    httpd->closed_fn = fn;
+    httpd->closed_arg = arg;
+    wake_all(httpd);
+    if (httpd->handles > 0) { /* before the descriptor that it watches is closed */
+        uv_close((uv_handle_t *)&httpd->poll, on_handle_closed);
+        uv_close((uv_handle_t *)&httpd->timer, on_handle_closed);
+        uv_close((uv_handle_t *)&httpd->sweep, on_handle_closed);
+    }
+    MHD_stop_daemon(httpd->daemon);
+    if (httpd->listener.path[0] != '\0')
+        (void)unlink(httpd->listener.path);
+    if (httpd->handles == 0)
+        free_httpd(httpd);
+}
+
+uint16_t hf_httpd_get_port(const struct hf_httpd *httpd)
+{
+    return httpd->listener.port;
+}
