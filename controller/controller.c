@@ -1,13 +1,20 @@
 #include "controller/controller.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <uv.h>
 
+#include "base/cleanup.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "controller/alert.h"
+#include "controller/api.h"
 #include "controller/observe.h"
 #include "core/moments.h"
 #include "io/backend_etcd.h"
@@ -15,20 +22,25 @@
 #include "io/runner.h"
 #include "schema/json.h"
 
-enum { ASK_AGAIN_MS = 1000, TTL_FLOOR_MS = 10000 };
+enum { ASK_AGAIN_MS = 1000, TTL_FLOOR_MS = 10000, TICK_MS = 250, STALL_MS = 500 };
 
 struct controller {
     const struct ctl_settings *settings;
     uv_loop_t loop;
     uv_signal_t term, intr;
     uv_timer_t retry; /* before etcd is asked again, at the start */
+    uv_timer_t tick;  /* shows when this loop stood still */
+    struct hf_clock_jump jump;
     struct hf_etcd *etcd;
     struct hf_backend_etcd *backend;
     struct hf_engine *engine;
     struct ctl_observer observer;
     struct hf_runner *runner;
-    bool waiting;  /* etcd was away when it was first asked */
-    bool stopping; /* from here on only the end matters */
+    struct ctl_alerts *alerts;
+    struct ctl_api api;
+    struct hf_httpd *httpd; /* NULL: nothing is served */
+    bool waiting;           /* etcd was away when it was first asked */
+    bool stopping;          /* from here on only the end matters */
     int rc;
     struct hf_error why;
 };
@@ -50,6 +62,10 @@ static void stop(struct controller *ctl)
     uv_close((uv_handle_t *)&ctl->term, NULL);
     uv_close((uv_handle_t *)&ctl->intr, NULL);
     uv_close((uv_handle_t *)&ctl->retry, NULL);
+    uv_close((uv_handle_t *)&ctl->tick, NULL);
+    if (ctl->httpd != NULL)
+        hf_httpd_close(ctl->httpd, NULL, NULL);
+    ctl_alerts_close(ctl->alerts);
     if (ctl->runner != NULL)
         hf_runner_close(ctl->runner, true, on_runner_closed, ctl);
     else
@@ -75,10 +91,38 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void on_intent(const struct hf_intent *intent, void *arg)
 {
-    (void)arg;
-    if (intent->kind == HF_INTENT_ALERT)
-        HF_LOG_WARN("alert", HF_STR("subject", intent->subject), HF_STR("why", intent->why),
-                    HF_STR("next", intent->alert.next));
+    struct controller *ctl = arg;
+
+    if (intent->kind != HF_INTENT_ALERT)
+        return;
+    HF_LOG_WARN("alert", HF_STR("subject", intent->subject), HF_STR("why", intent->why),
+                HF_STR("next", intent->alert.next));
+    ctl_alerts_add(ctl->alerts, &intent->alert);
+}
+
+/* A person's word, which came with the audit trail, is for the engine. */
+static void pass_storm_on(struct controller *ctl)
+{
+    struct hf_event event = { .kind = HF_EVENT_STORM };
+
+    if (ctl->runner == NULL || !ctl_observer_take_storm(&ctl->observer, &event.proceed))
+        return;
+    HF_LOG_INFO("storm", HF_STR("operator", event.proceed ? "proceed" : "hold"));
+    if (hf_runner_feed(ctl->runner, &event) == HF_ENOMEM)
+        ctl->observer.storm_told = true;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct controller *ctl = timer->data;
+    struct hf_clock clock = hf_clock_boottime();
+    hf_ms late = hf_clock_jump_tick(&ctl->jump, hf_clock_now(&clock));
+
+    if (late > 0)
+        ctl->api.loop_stalls++;
+    if (late > ctl->api.longest_stall)
+        ctl->api.longest_stall = late;
+    pass_storm_on(ctl);
 }
 
 /* Before it has seen everything once, a refusal means that it will never do its job. */
@@ -104,10 +148,17 @@ static int encode_leader(const struct controller *ctl, struct hf_buf *out)
 {
     Holdfast__V1__Leader leader = HOLDFAST__V1__LEADER__INIT;
     Google__Protobuf__Timestamp since;
+    char listen[64];
 
     leader.id = (char *)ctl->settings->id;
     leader.since = hf_moment_write(hf_clock_wall(), &since);
     leader.version = (char *)HOLDFAST_VERSION;
+    if (ctl->httpd != NULL) {
+        (void)snprintf(listen, sizeof listen, "%.*s:%u",
+                       (int)(strrchr(ctl->settings->listen, ':') - ctl->settings->listen),
+                       ctl->settings->listen, hf_httpd_get_port(ctl->httpd));
+        leader.listen = listen;
+    }
     return hf_json_encode(&leader.base, out);
 }
 
@@ -227,16 +278,65 @@ static int open_parts(struct controller *ctl)
     rc = hf_etcd_new(&ctl->loop, &etcd, &ctl->etcd, &ctl->why);
     if (rc == HF_OK)
         rc = hf_backend_etcd_new(&ctl->loop, ctl->etcd, &ctl->backend);
+    if (rc == HF_OK) {
+        ctl->alerts = ctl_alerts_new(
+            &ctl->loop, &(struct ctl_alerts_config){ .command = &settings->alert_command,
+                                                     .timeout = settings->alert_timeout,
+                                                     .actor = settings->id });
+        rc = ctl->alerts != NULL ? HF_OK : HF_ENOMEM;
+    }
+    return rc;
+}
+
+/* A watcher of the file must never read half of it: it comes into being whole. */
+static int write_port(struct controller *ctl)
+{
+    const char *file = ctl->settings->port_file;
+    char text[16], beside[4096];
+    int len = snprintf(text, sizeof text, "%u\n", hf_httpd_get_port(ctl->httpd));
+    HF_CLEANUP_FD int fd = -1;
+
+    if (file == NULL)
+        return HF_OK;
+    if (snprintf(beside, sizeof beside, "%s.new", file) >= (int)sizeof beside)
+        return hf_error_set(&ctl->why, HF_EINVAL, "controller.port_file: the name is too long");
+    fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, text, (size_t)len) != len || rename(beside, file) != 0)
+        return hf_error_set(&ctl->why, HF_EIO, "%s cannot be written: %s", file,
+                            strerror(errno));
+    return HF_OK;
+}
+
+static int open_api(struct controller *ctl)
+{
+    struct hf_httpd_config cfg = { .listen = ctl->settings->listen,
+                                   .on_request = ctl_api_serve,
+                                   .arg = &ctl->api };
+    int rc;
+
+    ctl->api = (struct ctl_api){ .observer = &ctl->observer,
+                                 .etcd = ctl->etcd,
+                                 .alerts = ctl->alerts };
+    if (cfg.listen == NULL)
+        return HF_OK;
+    rc = hf_httpd_new(&ctl->loop, &cfg, &ctl->httpd, &ctl->why);
+    if (rc == HF_OK)
+        rc = write_port(ctl);
+    if (rc == HF_OK)
+        HF_LOG_INFO("serving", HF_UINT("port", hf_httpd_get_port(ctl->httpd)));
     return rc;
 }
 
 /* libuv fails here only without memory or descriptors. */
 static bool open_handles(struct controller *ctl)
 {
-    ctl->term.data = ctl->intr.data = ctl->retry.data = ctl;
+    ctl->term.data = ctl->intr.data = ctl->retry.data = ctl->tick.data = ctl;
+    ctl->jump = (struct hf_clock_jump){ .interval = TICK_MS, .tolerance = STALL_MS };
     return uv_signal_init(&ctl->loop, &ctl->term) == 0 &&
            uv_signal_init(&ctl->loop, &ctl->intr) == 0 &&
            uv_timer_init(&ctl->loop, &ctl->retry) == 0 &&
+           uv_timer_init(&ctl->loop, &ctl->tick) == 0 &&
+           uv_timer_start(&ctl->tick, on_tick, TICK_MS, TICK_MS) == 0 &&
            uv_signal_start(&ctl->term, on_signal, SIGTERM) == 0 &&
            uv_signal_start(&ctl->intr, on_signal, SIGINT) == 0;
 }
@@ -254,7 +354,11 @@ int ctl_run(const struct ctl_settings *settings, struct hf_error *err)
     if (rc == HF_OK) {
         HF_LOG_INFO("starting", HF_STR("version", HOLDFAST_VERSION),
                     HF_INT("ttl_ms", settings->ttl));
-        ask(&ctl);
+        rc = open_api(&ctl);
+        if (rc == HF_OK)
+            ask(&ctl);
+        else
+            give_up(&ctl, rc);
         (void)uv_run(&ctl.loop, UV_RUN_DEFAULT);
         rc = ctl.rc;
         (void)uv_loop_close(&ctl.loop);

@@ -1,4 +1,5 @@
 /* holdfast-controller: decides for the whole fleet; several may run, one leads. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
     int rc;
 
     hf_alloc_tune();
+    (void)signal(SIGPIPE, SIG_IGN);
     rc = hf_config_init(&cfg, groups, 2);
     if (rc == HF_OK)
         rc = hf_options_load(&cfg, &settings.common, argc, argv, environ, &err);

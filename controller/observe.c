@@ -56,8 +56,132 @@ static void tell_synced(struct ctl_observer *observer, int64_t revision)
                 HF_UINT("agents", counts.agents), HF_UINT("tasks", counts.tasks));
 }
 
-static void tell_outcome(const struct hf_event_outcome *outcome)
+/* Counting. */
+
+static struct ctl_sent *find_sent(struct ctl_observer *observer, uint64_t token)
 {
+    for (size_t i = 0; i < HF_ENGINE_FLIGHTS; i++) {
+        if (observer->sent[i].token == token)
+            return &observer->sent[i];
+    }
+    return NULL;
+}
+
+/* Without a free place it is not measured. */
+static void count_sent(struct ctl_observer *observer, uint64_t token, hf_ms now)
+{
+    struct ctl_sent *sent = find_sent(observer, 0);
+
+    if (sent != NULL)
+        *sent = (struct ctl_sent){ .token = token, .at = now };
+}
+
+static void count_outcome(struct ctl_observer *observer, const struct hf_event_outcome *outcome,
+                          hf_ms now)
+{
+    struct ctl_sent *sent = find_sent(observer, outcome->token);
+
+    observer->counters.writes[outcome->outcome]++;
+    if (sent == NULL)
+        return;
+    hf_histogram_observe(&observer->counters.write_took, now - sent->at);
+    *sent = outcome->outcome == HF_OUTCOME_DONE
+                ? (struct ctl_sent){ .token = sent->token,
+                                     .at = now,
+                                     .revision = outcome->revision }
+                : (struct ctl_sent){ 0 };
+}
+
+/* What was answered before it was told, is told now. */
+static void count_told(struct ctl_observer *observer, int64_t revision, hf_ms now)
+{
+    for (size_t i = 0; i < HF_ENGINE_FLIGHTS; i++) {
+        struct ctl_sent *sent = &observer->sent[i];
+
+        if (sent->revision == 0 || sent->revision > revision)
+            continue;
+        hf_histogram_observe(&observer->counters.watch_lag, now - sent->at);
+        *sent = (struct ctl_sent){ 0 };
+    }
+}
+
+static void count_live(struct ctl_observer *observer, const struct hf_agent *agent, bool put,
+                       hf_ms now)
+{
+    bool was = agent != NULL && agent->live.record != NULL;
+
+    if (put && !was)
+        observer->counters.joins++;
+    if (!put && was)
+        observer->counters.ends++;
+    if (put && !was && agent != NULL && agent->live_gone_rev != 0)
+        hf_histogram_observe(&observer->counters.back_in, now - agent->live_gone_at);
+}
+
+static void count_command(struct ctl_observer *observer, const struct hf_agent *agent,
+                          hf_ms now)
+{
+    observer->counters.starts++;
+    if (agent != NULL && agent->live.record == NULL && agent->live_gone_rev != 0)
+        hf_histogram_observe(&observer->counters.detected_in, now - agent->live_gone_at);
+}
+
+static void count_task(struct ctl_observer *observer, const struct hf_task *task,
+                       const Holdfast__V1__Task *next)
+{
+    const Holdfast__V1__Task *before = task != NULL ? hf_task_record(task) : NULL;
+
+    if (before != NULL && next->attempt > before->attempt)
+        observer->counters.resets++;
+}
+
+static void count_event(struct ctl_observer *observer, const Holdfast__V1__Event *event)
+{
+    if ((size_t)event->kind < CTL_EVENT_KINDS)
+        observer->counters.events[event->kind]++;
+    if (event->kind != HOLDFAST__V1__EVENT__KIND__operator)
+        return;
+    if (strcmp(event->why, CTL_STORM_PROCEED) == 0 || strcmp(event->why, CTL_STORM_HOLD) == 0) {
+        observer->storm_told = true;
+        observer->storm_proceeds = strcmp(event->why, CTL_STORM_PROCEED) == 0;
+    }
+}
+
+/* Against what the engine knew before it; only news counts. */
+static void count_change(struct ctl_observer *observer, const struct hf_fleet_change *change,
+                         hf_ms now)
+{
+    const struct hf_fleet *fleet = hf_engine_get_fleet(observer->engine);
+    bool put = change->record != NULL;
+
+    count_told(observer, change->seen.mod_rev, now);
+    if (!observer->synced)
+        return;
+    switch (change->key.kind) {
+    case HF_KEY_AGENT_LIVE:
+        count_live(observer, hf_fleet_get_agent(fleet, change->key.name), put, now);
+        break;
+    case HF_KEY_COMMAND:
+        if (put)
+            count_command(observer, hf_fleet_get_agent(fleet, change->key.sub), now);
+        break;
+    case HF_KEY_TASK:
+        if (put)
+            count_task(observer, hf_fleet_get_task(fleet, change->key.name),
+                       (const Holdfast__V1__Task *)change->record);
+        break;
+    case HF_KEY_EVENT:
+        if (put)
+            count_event(observer, (const Holdfast__V1__Event *)change->record);
+        break;
+    default: break;
+    }
+}
+
+static void tell_outcome(struct ctl_observer *observer, const struct hf_event_outcome *outcome,
+                         hf_ms now)
+{
+    count_outcome(observer, outcome, now);
     if (outcome->outcome == HF_OUTCOME_DONE)
         return;
     HF_LOG_INFO("not_done", HF_UINT("token", outcome->token),
@@ -67,11 +191,17 @@ static void tell_outcome(const struct hf_event_outcome *outcome)
 }
 
 /* Only what does not become the decider's by its step, since this comes after it. */
-static void tell(struct ctl_observer *observer, const struct hf_event *event)
+static void tell(struct ctl_observer *observer, const struct hf_event *event, hf_ms now)
 {
     switch (event->kind) {
-    case HF_EVENT_BAD: tell_bad(&event->bad); break;
-    case HF_EVENT_SYNCED: tell_synced(observer, event->revision); break;
+    case HF_EVENT_BAD:
+        observer->counters.bad++;
+        tell_bad(&event->bad);
+        break;
+    case HF_EVENT_SYNCED:
+        count_told(observer, event->revision, now);
+        tell_synced(observer, event->revision);
+        break;
     case HF_EVENT_FORGET: observer->synced = false; break;
     case HF_EVENT_RESET:
         observer->synced = false;
@@ -79,7 +209,7 @@ static void tell(struct ctl_observer *observer, const struct hf_event *event)
                     HF_STR("next", "everything is read again"));
         break;
     case HF_EVENT_TERM: tell_term(observer, &event->term); break;
-    case HF_EVENT_OUTCOME: tell_outcome(&event->outcome); break;
+    case HF_EVENT_OUTCOME: tell_outcome(observer, &event->outcome, now); break;
     default: break;
     }
 }
@@ -91,11 +221,14 @@ static int step(void *self, struct hf_event *event, hf_ms now)
     struct ctl_observer *observer = self;
     int rc;
 
-    if (event->kind == HF_EVENT_CHANGE && event->change.key.kind == HF_KEY_LEADER)
-        tell_leader(observer, &event->change);
+    if (event->kind == HF_EVENT_CHANGE) {
+        count_change(observer, &event->change, now);
+        if (event->change.key.kind == HF_KEY_LEADER)
+            tell_leader(observer, &event->change);
+    }
     rc = observer->inner.ops->step(observer->inner.self, event, now);
     if (rc == HF_OK)
-        tell(observer, event);
+        tell(observer, event, now);
     return rc;
 }
 
@@ -117,8 +250,10 @@ static int next(void *self, hf_ms now, hf_ms wall, uint32_t random, struct hf_in
     struct ctl_observer *observer = self;
     int rc = observer->inner.ops->next(observer->inner.self, now, wall, random, ret);
 
-    if (rc == 1 && ret->kind == HF_INTENT_WRITE)
+    if (rc == 1 && ret->kind == HF_INTENT_WRITE) {
+        count_sent(observer, ret->token, now);
         log_act(ret);
+    }
     return rc;
 }
 
@@ -152,4 +287,13 @@ void ctl_observer_init(struct ctl_observer *observer, struct hf_engine *engine, 
 struct hf_decider ctl_observer_get_decider(struct ctl_observer *observer)
 {
     return (struct hf_decider){ .ops = &OPS, .self = observer };
+}
+
+bool ctl_observer_take_storm(struct ctl_observer *observer, bool *ret_proceed)
+{
+    bool told = observer->storm_told;
+
+    observer->storm_told = false;
+    *ret_proceed = observer->storm_proceeds;
+    return told;
 }

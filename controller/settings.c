@@ -1,6 +1,7 @@
 #include "controller/settings.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "schema/name.h"
@@ -88,8 +89,27 @@ static int make_id(struct ctl_settings *settings, struct hf_error *err)
     return hf_name_check("controller.id", settings->id, err);
 }
 
+/* There is neither TLS nor a token: whoever can connect may read. */
+static int check_listen(const char *listen, struct hf_error *err)
+{
+    static const char *const LOCAL[] = { "127.", "[::1]:", "localhost:" };
+
+    for (size_t i = 0; i < sizeof LOCAL / sizeof LOCAL[0]; i++) {
+        if (strncmp(listen, LOCAL[i], strlen(LOCAL[i])) == 0)
+            return HF_OK;
+    }
+    return hf_error_set(err, HF_EINVAL,
+                        "controller.listen: %s is not an address of this machine alone: use "
+                        "127.0.0.1:PORT",
+                        listen);
+}
+
 int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err)
 {
+    int rc = settings->listen != NULL ? check_listen(settings->listen, err) : HF_OK;
+
+    if (rc != HF_OK)
+        return rc;
     if (settings->port_file != NULL && settings->listen == NULL)
         return hf_error_set(err, HF_EINVAL,
                             "controller.port_file is set without controller.listen: say where "
