@@ -60,7 +60,7 @@ static void init_controller(struct hfs_cluster *cluster, unsigned number)
     struct hfs_controller *controller = &cluster->controllers[number];
 
     controller->cluster = cluster;
-    (void)snprintf(controller->name, sizeof controller->name, "c%u", number + 1);
+    (void)snprintf(controller->name, sizeof controller->name, "controller-%u", number + 1);
     hfs_process_init(&controller->process, &cluster->world, controller->name);
     controller->process.is_real = true;
     controller->process.clock_offset = (hf_ms)hfs_random_below(&cluster->dice, 100000000);

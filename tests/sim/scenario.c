@@ -75,7 +75,7 @@ static bool on_send(struct hfs_process *from, const struct hfs_request *request,
     if (play->held.request == NULL) {
         play->held.from = from;
         hfs_must(hfs_request_copy(request, &play->held.request));
-        hfs_teller_say(&play->teller, "net", "holds back what %s sends", from->name);
+        hfs_teller_say(&play->teller, "net", "holds back what is sent for %s", play->holding);
     }
     return true; /* and what is sent again meanwhile is lost */
 }

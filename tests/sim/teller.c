@@ -27,6 +27,18 @@ struct told {
     size_t count, cap;
 };
 
+/* "controller-1" is c1 and "agentd-h1" is h1, as in the script. */
+static const char *short_name(const char *name, char text[HFS_TEXT])
+{
+    if (strncmp(name, "agentd-", 7) == 0)
+        (void)snprintf(text, HFS_TEXT, "%s", name + 7);
+    else if (strncmp(name, "controller-", 11) == 0)
+        (void)snprintf(text, HFS_TEXT, "c%s", name + 11);
+    else
+        (void)snprintf(text, HFS_TEXT, "%s", name);
+    return text;
+}
+
 /* Lines. */
 
 static void begin_line(struct hfs_teller *teller, const char *actor)
@@ -72,7 +84,7 @@ void hfs_teller_note(const char *line, void *arg)
     struct hfs_teller *teller = arg;
     const char *text = strchr(line, '.');
     const char *end;
-    char actor[HFS_TEXT];
+    char actor[HFS_TEXT], short_actor[HFS_TEXT];
 
     text = text != NULL ? strstr(text, "  ") : NULL;
     if (text == NULL || teller->cluster == NULL)
@@ -85,7 +97,7 @@ void hfs_teller_note(const char *line, void *arg)
     if (end == NULL)
         return;
     (void)snprintf(actor, sizeof actor, "%.*s", (int)(end - text), text);
-    hfs_teller_say(teller, actor, "%s", end + 1);
+    hfs_teller_say(teller, short_name(actor, short_actor), "%s", end + 1);
 }
 
 /* Lives. */
@@ -383,11 +395,12 @@ static void tell_recovery(struct told *told, const struct change *change)
 static void tell_leader(struct told *told, const struct change *change)
 {
     const Holdfast__V1__Leader *before = (const Holdfast__V1__Leader *)change->before;
+    char name[HFS_TEXT];
 
     if (change->after != NULL && change->before == NULL)
         say(told, "leads");
     else if (change->after == NULL)
-        say(told, "%s leads no more", before != NULL ? before->id : "the leader");
+        say(told, "%s leads no more", before != NULL ? short_name(before->id, name) : "nobody");
 }
 
 static void tell_meta(struct told *told, const struct change *change)
@@ -482,17 +495,12 @@ static void tell(struct told *told)
     told->begun = false;
 }
 
-static const char *actor_of(const struct hfs_process *writer)
-{
-    const char *name = writer != NULL ? writer->name : "etcd";
-
-    return strncmp(name, "agentd-", 7) == 0 ? name + 7 : name;
-}
-
 void hfs_teller_commit(struct hfs_teller *teller, const struct hfs_process *writer)
 {
     const struct hfs_store *store = hfs_etcd_get_store(teller->cluster->etcd);
-    struct told told = { .teller = teller, .actor = actor_of(writer) };
+    char name[HFS_TEXT];
+    struct told told = { .teller = teller,
+                         .actor = short_name(writer != NULL ? writer->name : "etcd", name) };
     size_t i = hfs_store_find(store, teller->revision + 1);
 
     while (i < store->log_count) {
