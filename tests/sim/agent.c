@@ -11,7 +11,7 @@ enum {
     AGAIN_MS = 1000,
     STEP_MS = 1000,
     STEPS = 5,
-    CONFLICTS = 3
+    POLL_MS = 50, /* after a pause of the whole machine the keeper needs a moment, too */
 };
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -159,7 +159,6 @@ static void take_task(struct hfs_agent *agent, const char *task, int64_t checkpo
     const struct hfs_body *body = checkpoint > 0 ? body_of(cluster, task, checkpoint) : NULL;
 
     (void)snprintf(agent->task, sizeof agent->task, "%s", task);
-    agent->conflicts = 0;
     agent->steps = steps_of(cluster, task);
     agent->step = body != NULL && body->verdict == HF_OK ? body->step : 0;
     agent->poisoned = body != NULL && body->poison;
@@ -183,6 +182,9 @@ static bool do_step(struct hfs_agent *agent)
 
     agent->step++;
     cluster->effects++;
+    if (cluster->world.now > agent->host->machine.stands_until + POLL_MS)
+        hfs_check_effect(cluster->check, agent->config->name, agent->instance, agent->lease,
+                         agent->task);
     if (agent->poisoned || (agent->config->kind == HFS_CRASH_STEP && agent->step == 2) ||
         (agent->config->kind == HFS_FLAKY && hfs_random_percent(&cluster->dice, 5))) {
         die(agent, 1);
@@ -275,10 +277,10 @@ void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
         cluster->bodies[agent->body].seq = reply->seq;
     if (agent->asked == HF_ASK_CLAIM) {
         on_claimed(agent, reply);
-    } else if (reply->err == HF_EAGAIN || reply->err == HF_ETIMEOUT ||
-               (reply->err == HF_ECONFLICT && agent->conflicts++ < CONFLICTS)) {
+    } else if (reply->err == HF_EAGAIN || reply->err == HF_ETIMEOUT) {
         after(agent, AGAIN_MS);
-    } else if (reply->err != HF_OK && agent->asked != HF_ASK_CHECKPOINT) {
+    } else if (reply->err == HF_ECONFLICT ||
+               (reply->err != HF_OK && agent->asked != HF_ASK_CHECKPOINT)) {
         agent->task[0] = '\0'; /* it is not ours, or not any more */
         after(agent, AGAIN_MS);
     } else if (agent->asked == HF_ASK_COMPLETE) {

@@ -226,17 +226,6 @@ void hfs_check_renewed(struct hfs_check *check, int64_t id, hf_ms until)
 
 /* Processes. */
 
-/* Whether two processes of one agent may be excused: etcd has taken back what it had promised,
- * or forgot it when it was restored. */
-static bool is_excused(struct hfs_check *check, const struct c_process *process)
-{
-    const struct c_lease *lease = hfs_check_find_lease(check, process->lease);
-
-    if (check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE)
-        return true;
-    return lease != NULL && lease->gone && check->world->now <= lease->promised_until;
-}
-
 void hfs_check_runs(struct hfs_check *check, const char *agent, const char *instance,
                     int64_t lease)
 {
@@ -245,7 +234,7 @@ void hfs_check_runs(struct hfs_check *check, const char *agent, const char *inst
     for (size_t i = 0; i < check->process_count; i++) {
         process = &check->processes[i];
         if (strcmp(process->agent, agent) == 0 && strcmp(process->instance, instance) != 0 &&
-            !is_excused(check, process))
+            !hfs_check_excuses(check, process->lease))
             hfs_check_violate(check, "I10 two processes of %s run at once: %s and %s", agent,
                               process->instance, instance);
     }

@@ -71,6 +71,7 @@ struct c_task {
     bool exists, indexed;
     Holdfast__V1__Task__State state;
     char owner[HFS_NAME]; /* empty: nobody */
+    bool by_person; /* since it was taken last, a person has had a say */
     int64_t owner_rev;
     int32_t attempt;
     int64_t head; /* of its checkpoints */
@@ -149,6 +150,10 @@ struct c_lease *hfs_check_find_lease(struct hfs_check *check, int64_t id);
 const char *hfs_check_state_name(Holdfast__V1__Task__State state);
 bool hfs_check_has_begun(const struct hfs_check *check, const char *instance);
 bool hfs_check_is_final(Holdfast__V1__Task__State state);
+
+/* etcd has taken back what it had promised, or forgot it when it was restored: two processes of
+ * one agent may be excused, and one that is not registered. */
+bool hfs_check_excuses(struct hfs_check *check, int64_t lease);
 
 /* check_rows.c: one change against what was before its revision, taking it in, and what must
  * hold when the whole revision was. */

@@ -201,6 +201,9 @@ static void judge_taken(struct hfs_check *check, const struct c_task *old,
     if (old->state != HOLDFAST__V1__TASK__STATE__pending)
         hfs_check_violate(check, "I3 %s was taken while it was %s", old->name,
                           hfs_check_state_name(old->state));
+    if (old->reserved_for[0] != '\0' && strcmp(old->reserved_for, task->owner->agent) != 0)
+        hfs_check_violate(check, "I3 %s was taken by %s, but reserved for %s", old->name,
+                          task->owner->agent, old->reserved_for);
     if (!is_live(check, task->owner->agent, owner_rev_of(task, change)))
         hfs_check_violate(check, "I3 %s was taken by %s, which is not registered as %lld",
                           old->name, task->owner->agent, (long long)owner_rev_of(task, change));
@@ -357,8 +360,10 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     if (has_owner(task) && known->owner_rev != before.owner_rev)
         (void)snprintf(known->owner_instance, HFS_NAME, "%s",
                        instance_of(check, task->owner->agent));
-    if (before.owner[0] == '\0' && has_owner(task))
+    if (before.owner[0] == '\0' && has_owner(task)) {
         known->taken_at = check->world->now;
+        known->by_person = false;
+    }
     if (before.owner[0] != '\0' && !has_owner(task) && is_waiting(task->state) &&
         wrote(&before, change->record, HF_WRITER_CONTROLLER))
         check->counts.resets++;
@@ -369,8 +374,10 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
         known->reset_at = check->world->now;
         known->reset_term = check->leader_rev;
     }
-    if (wrote(&before, change->record, HF_WRITER_OPERATOR))
+    if (wrote(&before, change->record, HF_WRITER_OPERATOR)) {
         known->resets = 0;
+        known->by_person = true;
+    }
     for (size_t i = 0; i < sizeof WRITERS / sizeof WRITERS[0]; i++) {
         op_id = hf_plan_find_op_id(change->record, WRITERS[i]);
         (void)snprintf(known->op_ids[WRITERS[i]], HFS_NAME, "%s", op_id != NULL ? op_id : "");

@@ -94,8 +94,7 @@ struct hfs_agent {
     enum hf_ask_kind asked;
     char task[HFS_TEXT]; /* empty: none */
     unsigned step, steps;
-    unsigned conflicts; /* in a row: its task may be over, or about to be its own again */
-    size_t body;        /* of the checkpoint that it asked to keep */
+    size_t body; /* of the checkpoint that it asked to keep */
     bool started, leaving;
     bool poisoned; /* it went on from a checkpoint that kills */
 };
@@ -197,6 +196,8 @@ void hfs_keeper_on_lease(struct hfs_host *host, const struct hf_lease_record *re
 /* The process ends by itself. */
 void hfs_keeper_end(struct hfs_agent *agent, Holdfast__V1__Exit__Kind kind, int32_t status,
                     int32_t signal);
+/* Something new begins there: it must be sure of its lease. */
+void hfs_keeper_judge(struct hfs_host *host, const char *what);
 void hfs_keeper_on_link_gone(struct hfs_host *host);
 /* A link begins to listen: what happened meanwhile is told. */
 void hfs_keeper_on_link(struct hfs_host *host);

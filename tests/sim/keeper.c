@@ -4,7 +4,14 @@
 
 #include "sim/cluster.h"
 
-enum { MAKE_MS = 20, END_MS = 40, POLITE_MS = 400, READY_MS = 30, LINK_AGAIN_MS = 300 };
+enum {
+    MAKE_MS = 20,
+    END_MS = 40,
+    POLITE_MS = 400,
+    READY_MS = 30,
+    LINK_AGAIN_MS = 300,
+    HELD_MS = 100
+};
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define SEQ_MASK                 ((INT64_C(1) << 48) - 1)
@@ -160,6 +167,8 @@ static void on_made(struct hfs_timer *timer)
     agent->pid = ++cluster->last_pid;
     agent->start_time = cluster->world.now;
     tell(agent, HF_PROCESS_HELD, NULL);
+    if (hfs_random_percent(&cluster->dice, cluster->cfg.make_fail_percent / 2))
+        after(agent->host, &agent->forced, draw(agent->host, HELD_MS)); /* before it begins */
 }
 
 static void on_ready(struct hfs_timer *timer)
@@ -213,6 +222,17 @@ static bool is_fenced(const struct hfs_host *host)
     return host->record.fence_at <= hfs_process_now(&host->machine);
 }
 
+/* From two thirds of its time on nothing new begins under a lease. */
+void hfs_keeper_judge(struct hfs_host *host, const char *what)
+{
+    const struct hf_lease_record *record = &host->record;
+    hf_ms now = hfs_process_now(&host->machine);
+
+    if (record->id == 0 || now >= record->counted_at + record->ttl * 2 / 3 || is_fenced(host))
+        hfs_check_violate(host->cluster->check, "J %s on %s while its lease is in jeopardy",
+                          what, host->name);
+}
+
 static void let_go(struct hfs_agent *agent, const struct hf_intent_process *act)
 {
     struct hfs_host *host = agent->host;
@@ -228,6 +248,7 @@ static void let_go(struct hfs_agent *agent, const struct hf_intent_process *act)
                  act->task != NULL ? " with " : "", act->task != NULL ? act->task : "");
     hfs_note(&cluster->world, "  as %lld (%s)", (long long)(act->incarnation & SEQ_MASK),
              agent->instance);
+    hfs_keeper_judge(host, "a program begins");
     agent->begun = true;
     agent->incarnation = act->incarnation;
     agent->lease = host->record.id;
@@ -247,8 +268,12 @@ static void thaw(struct hfs_agent *agent, int64_t incarnation)
         return;
     agent->incarnation = incarnation;
     agent->lease = agent->host->record.id;
-    if (!agent->frozen || is_fenced(agent->host))
+    if (!agent->frozen)
         return;
+    if (is_fenced(agent->host)) { /* the order took too long */
+        tell(agent, HF_PROCESS_FROZEN, NULL);
+        return;
+    }
     hfs_note(&agent->host->cluster->world, "%s runs again on %s", agent->config->name,
              agent->host->name);
     agent->frozen = false;

@@ -15,6 +15,7 @@ struct hfs_link {
     struct hfs_host *host;
     struct hfs_link *next; /* of those that are dead */
     struct hfs_client client;
+    struct hf_backend_ops ops; /* the client's, but for a look at what is written */
     struct hf_node *node;
     struct hf_runner *runner;
     struct hf_call *revoking; /* the lease of an agentd before this one */
@@ -135,6 +136,44 @@ static void on_lease(const struct hf_session_view *view, void *arg)
 
     if (link->host->link == link)
         hfs_keeper_on_lease(link->host, &view->record);
+}
+
+/* What leaves. */
+
+/* A claim takes a task out of the index; so does a start by command, which puts a live key. */
+static bool is_claim(const struct hf_backend_txn *txn)
+{
+    bool takes = false;
+
+    for (size_t i = 0; i < txn->write_count; i++) {
+        const struct hf_plan_write *write = &txn->writes[i];
+
+        if (write->lease != 0)
+            return false;
+        takes = takes || (write->value == NULL && strstr(write->key, "/pending/") != NULL);
+    }
+    return takes;
+}
+
+static int send_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn, void *arg,
+                    struct hf_call **ret_call)
+{
+    struct hfs_link *link = OWNER(self, struct hfs_link, client);
+    struct hf_backend client = hfs_client_backend(&link->client);
+
+    if (link->host->link == link && is_claim(txn))
+        hfs_keeper_judge(link->host, "a task is claimed");
+    return client.ops->txn(client.self, txn, fn, arg, ret_call);
+}
+
+static struct hf_backend backend_of(struct hfs_link *link)
+{
+    struct hf_backend backend = hfs_client_backend(&link->client);
+
+    link->ops = *backend.ops;
+    link->ops.txn = send_txn;
+    backend.ops = &link->ops;
+    return backend;
 }
 
 /* Life. */
@@ -292,7 +331,7 @@ static struct hf_node *make_node(struct hfs_host *host)
 static void begin(struct hfs_link *link)
 {
     struct hfs_host *host = link->host;
-    struct hf_backend backend = hfs_client_backend(&link->client);
+    struct hf_backend backend = backend_of(link);
     struct hf_runner_config cfg = { .ns = HFS_NS,
                                     .decider = hf_decider_node(link->node),
                                     .lease = hf_lease_policy_default(),

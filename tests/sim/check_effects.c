@@ -1,0 +1,48 @@
+/* check_effects.c - what processes do in the world, held against what etcd says at that moment:
+ * who is registered, and whose a task is. */
+#include <string.h>
+
+#include "sim/check_private.h"
+
+/* Who has lost its registration may run on for so long until it stands still: a second, and a
+ * little for the way there. */
+enum { LOST_MS = 1500 };
+
+bool hfs_check_excuses(struct hfs_check *check, int64_t lease_id)
+{
+    const struct c_lease *lease = hfs_check_find_lease(check, lease_id);
+
+    if (check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE)
+        return true;
+    return lease != NULL && lease->gone && check->world->now <= lease->promised_until;
+}
+
+static bool is_registered(struct hfs_check *check, const char *agent, const char *instance)
+{
+    const struct c_life *life = &hfs_check_agent(check, agent)->life;
+
+    return strcmp(life->instance, instance) == 0 &&
+           (life->present || check->world->now - life->gone_at <= LOST_MS);
+}
+
+/* A person's word reaches a process when it asks the next time. */
+static bool is_taken_away(const struct c_task *task, const char *instance)
+{
+    if (!task->exists || task->by_person)
+        return false;
+    return task->owner[0] == '\0' || strcmp(task->owner_instance, instance) != 0;
+}
+
+void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
+                      int64_t lease, const char *task_name)
+{
+    const struct c_task *task = hfs_check_task(check, task_name);
+
+    if (hfs_check_excuses(check, lease))
+        return;
+    if (!is_registered(check, agent, instance))
+        hfs_check_violate(check, "I2 %s works as %s, which is not registered", agent, instance);
+    if (is_taken_away(task, instance))
+        hfs_check_violate(check, "I3 %s works on %s, which is %s and not its own any more",
+                          agent, task->name, hfs_check_state_name(task->state));
+}
