@@ -7,13 +7,29 @@
 /* Adopt. What it had is read from etcd, since the outcome of a claim may be unknown; after the
  * new registration, which no write of the old one can follow. */
 
-static bool owned_before(const struct node_agent *a, const struct hf_cell *task)
+static bool was_owned(const struct node_agent *a, const struct hf_cell *task)
 {
     for (size_t i = 0; i < a->life_count; i++) {
         if (hf_node_owns(&a->lives[i], task))
             return true;
     }
     return false;
+}
+
+/* To be adopted. */
+static bool is_left(const struct node_agent *a, const struct hf_cell *task)
+{
+    return was_owned(a, task) && hf_task_is_owned(hf_node_task(task)->state);
+}
+
+/* Its own, or over by its own doing or a person's word. What somebody else has brought to an
+ * end was taken from it. */
+static bool is_kept(const struct node_agent *a, const struct hf_cell *task)
+{
+    const Holdfast__V1__Task *record = hf_node_task(task);
+
+    return hf_node_owns(&a->life, task) || was_owned(a, task) ||
+           (record != NULL && record->state == HOLDFAST__V1__TASK__STATE__cancelled);
 }
 
 struct node_owned *hf_node_find_owned(const struct node_agent *a, const char *task)
@@ -107,12 +123,10 @@ static void sort_task(struct node_agent *a, struct hf_fleet_change *found, char 
 {
     struct hf_cell cell = { .seen = found->seen, .record = found->record };
     struct node_owned *owned = hf_node_find_owned(a, found->key.name);
-    bool before = owned_before(a, &cell);
 
     if (owned != NULL)
-        owned->found = before || hf_node_owns(&a->life, &cell) ||
-                       hf_task_is_final(hf_node_task(&cell)->state);
-    if (!before)
+        owned->found = is_kept(a, &cell);
+    if (!is_left(a, &cell))
         return;
     cell.seen.text.data = text;
     a->todo[a->todo_count++] = cell;
@@ -188,10 +202,9 @@ static int look_again(struct node_agent *a, struct hf_event_answer *answer)
     hf_node_clear_cell(last);
     *last = next;
     a->adopt_again = false;
-    if (owned_before(a, last))
+    if (is_left(a, last))
         return HF_OK;
-    if (!hf_node_owns(&a->life, last) &&
-        !(hf_node_exists(last) && hf_task_is_final(hf_node_task(last)->state)))
+    if (!is_kept(a, last))
         a->unadopted = true;
     hf_node_clear_cell(last);
     a->todo_count--;

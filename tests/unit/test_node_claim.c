@@ -331,6 +331,28 @@ START_TEST(what_was_read_before_a_rejoin_does_not_count_after_it)
 }
 END_TEST
 
+static const struct {
+    const char *task, *log;
+} ENDED[] = {
+    { TASK_OF("t", "completed", ",\"owner\":{\"agent\":\"b\"}"), "kill a#1\n" },
+    { TASK_OF("t", "needs_review", ""), "kill a#1\n" },
+    { TASK_OF("t", "cancelled", ""), "thaw a#1 as 112\n" },
+    { TASK_OF("t", "completed",
+              ",\"owner\":{\"agent\":\"a\",\"incarnation\":{\"leaseId\":\"42\","
+              "\"createRevision\":\"104\"}}"),
+      "thaw a#1 as 112\n" },
+};
+
+START_TEST(a_task_that_somebody_else_ended_was_taken_from_it)
+{
+    working();
+    lose_lease();
+    put("tasks/t", ENDED[_i].task);
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect(ENDED[_i].log);
+}
+END_TEST
+
 /* A restored etcd that only the leader has noticed. */
 
 START_TEST(what_a_restored_etcd_does_not_give_it_any_more_ends_it)
@@ -380,6 +402,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_claim_that_somebody_else_was_faster_with_is_let_go);
     tcase_add_test(t, a_claim_that_waited_through_a_rejoin_finds_what_was_adopted);
     tcase_add_test(t, what_was_read_before_a_rejoin_does_not_count_after_it);
+    tcase_add_loop_test(t, a_task_that_somebody_else_ended_was_taken_from_it, 0, COUNT(ENDED));
     tcase_add_test(t, what_a_restored_etcd_does_not_give_it_any_more_ends_it);
     tcase_add_test(t, what_a_restored_etcd_gives_back_to_it_is_offered_again);
 }
