@@ -280,6 +280,7 @@ void hfs_check_begins(struct hfs_check *check, const char *agent, const char *in
         hfs_check_violate(check, "I8 %s begins as %s, but what was registered last is %s",
                           agent, instance, known->life.instance);
     known->begun_rev = create_rev;
+    memcpy(known->begun_boot, known->life.boot, HFS_NAME);
 }
 
 /* Life. */

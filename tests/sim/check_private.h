@@ -27,7 +27,7 @@ struct c_life {
     hf_ms ttl;
     int64_t create_rev;
     int64_t lease;
-    char host[HFS_NAME];
+    char host[HFS_NAME], boot[HFS_NAME];
     char instance[HFS_NAME];
 };
 
@@ -41,10 +41,10 @@ struct c_agent {
     size_t commands;    /* outstanding, on all hosts */
     char command_host[HFS_NAME], command_task[HFS_NAME]; /* of the last one */
     hf_ms command_at;
-    int64_t exit_rev;         /* incarnation of which the last exit tells; 0: of none, */
-    int64_t exit_mod;         /* but of something after this revision */
-    char self_boot[HFS_NAME]; /* of the agentd that started it by itself last */
-    int64_t begun_rev;        /* incarnation that a process last began as */
+    int64_t exit_rev;          /* incarnation of which the last exit tells; 0: of none, */
+    int64_t exit_mod;          /* but of something after this revision */
+    int64_t begun_rev;         /* incarnation that a process last began as, and ... */
+    char begun_boot[HFS_NAME]; /* ... the agentd that let it go */
     hf_ms orders[HFS_ORDERS];
     size_t order_count;
     int64_t order_term; /* of the leader who gave the last one */
@@ -71,7 +71,7 @@ struct c_task {
     bool exists, indexed;
     Holdfast__V1__Task__State state;
     char owner[HFS_NAME]; /* empty: nobody */
-    bool by_person; /* since it was taken last, a person has had a say */
+    bool by_person;       /* since it was taken last, a person has had a say */
     int64_t owner_rev;
     int32_t attempt;
     int64_t head; /* of its checkpoints */

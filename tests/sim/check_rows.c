@@ -92,7 +92,7 @@ static void judge_start(struct hfs_check *check, const struct c_agent *agent,
         hfs_check_violate(check, "I8 %s is started on %s beside the start that was ordered",
                           agent->name, live->host);
     if (!rejoins && !check->was_restored && check->leader_rev != 0 &&
-        strcmp(agent->self_boot, live->boot_id) == 0)
+        strcmp(agent->begun_boot, live->boot_id) == 0)
         hfs_check_violate(check, "I8 the agentd of %s starts %s again by itself", live->host,
                           agent->name);
 }
@@ -130,15 +130,13 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     }
     if (live == NULL)
         return;
-    if (!hfs_check_has_begun(check, live->instance_id) &&
-        find_command(check, agent->name) == NULL)
-        (void)snprintf(agent->self_boot, HFS_NAME, "%s", live->boot_id);
     if (agent->life.create_rev != change->entry->create_rev)
         agent->life.since = check->world->now;
     agent->life.ttl = live->ttl != NULL ? live->ttl->seconds * 1000 : 0;
     agent->life.create_rev = change->entry->create_rev;
     agent->life.lease = change->entry->lease;
     (void)snprintf(agent->life.host, HFS_NAME, "%s", live->host);
+    (void)snprintf(agent->life.boot, HFS_NAME, "%s", live->boot_id);
     (void)snprintf(agent->life.instance, HFS_NAME, "%s", live->instance_id);
 }
 

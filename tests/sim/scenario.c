@@ -92,6 +92,7 @@ static void deliver(struct play *play, const struct copy *copy)
 {
     struct hfs_net *net = &play->cluster->net;
     struct hfs_answer *answer = NULL;
+    struct hfs_letter *letter;
     int leader = hfs_etcd_get_leader(net->etcd);
 
     if (leader < 0 || copy->request == NULL) {
@@ -104,10 +105,13 @@ static void deliver(struct play *play, const struct copy *copy)
     hfs_teller_say(&play->teller, "etcd", "%s",
                    answer->succeeded ? "applies what came late"
                                      : "refuses what came late: a compare does not hold");
+    letter = hfs_letter_new(copy->request, net->world->now);
+    net->on_served(copy->from, letter, answer, net->arg);
     free(answer);
     net->writer = copy->from;
     hfs_net_poke(net);
     net->writer = NULL;
+    hfs_letter_unref(letter);
 }
 
 static void deliver_copy(struct play *play, const char *key)
