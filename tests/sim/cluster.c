@@ -13,11 +13,11 @@ static void on_commit(const struct hfs_process *writer, void *arg)
         cluster->ear.on_commit(writer, cluster->ear.arg);
 }
 
-static bool on_send(struct hfs_process *from, const struct hfs_request *request, void *arg)
+static bool on_send(struct hfs_process *from, struct hfs_letter *letter, void *arg)
 {
     const struct hfs_ear *ear = &((struct hfs_cluster *)arg)->ear;
     bool was = hfs_memory_set(false);
-    bool lost = ear->on_send != NULL && ear->on_send(from, request, ear->arg);
+    bool lost = ear->on_send != NULL && ear->on_send(from, letter, ear->arg);
 
     (void)hfs_memory_set(was);
     return lost;

@@ -145,7 +145,7 @@ struct hfs_ear {
     /* As in sim/net.h, after the checkers have looked. */
     void (*on_commit)(const struct hfs_process *writer, void *arg);
     /* A request leaves its sender; true: it gets lost. */
-    bool (*on_send)(struct hfs_process *from, const struct hfs_request *request, void *arg);
+    bool (*on_send)(struct hfs_process *from, struct hfs_letter *letter, void *arg);
     void *arg;
 };
 

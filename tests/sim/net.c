@@ -282,7 +282,7 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
                                        .fn = fn,
                                        .arg = arg };
     letter->refs++;
-    if (net->on_send != NULL && net->on_send(from, letter->request, net->arg))
+    if (net->on_send != NULL && net->on_send(from, letter, net->arg))
         return exchange;
     if (letter->request->kind == HFS_TXN &&
         hfs_random_percent(&net->world->random, net->faults.late_percent)) {

@@ -39,7 +39,7 @@ struct hfs_net {
     /* A request leaves (true: it gets lost); the store has changed, by a request of `writer`
      * (NULL: by etcd itself); a request was answered. NULL: nobody asks. Must not send anything
      * from inside. */
-    bool (*on_send)(struct hfs_process *from, const struct hfs_request *request, void *arg);
+    bool (*on_send)(struct hfs_process *from, struct hfs_letter *letter, void *arg);
     void (*on_commit)(const struct hfs_process *writer, void *arg);
     void (*on_served)(const struct hfs_process *from, struct hfs_letter *letter,
                       const struct hfs_answer *answer, void *arg);

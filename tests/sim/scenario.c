@@ -12,7 +12,7 @@ enum { COPIES_MAX = 64, WAIT_MOST_MS = 600000 };
 /* A request that was sent once. */
 struct copy {
     struct hfs_process *from;
-    struct hfs_request *request;
+    struct hfs_letter *letter;
 };
 
 struct play {
@@ -50,31 +50,33 @@ static bool writes(const struct hfs_request *request, const char *name)
     return false;
 }
 
-static void keep_copy(struct play *play, struct hfs_process *from,
-                      const struct hfs_request *request)
+static struct copy copy_of(struct hfs_process *from, struct hfs_letter *letter)
+{
+    letter->refs++;
+    return (struct copy){ .from = from, .letter = letter };
+}
+
+static void keep_copy(struct play *play, struct hfs_process *from, struct hfs_letter *letter)
 {
     if (play->copy_count == COPIES_MAX) {
-        free(play->copies[0].request);
+        hfs_letter_unref(play->copies[0].letter);
         memmove(play->copies, play->copies + 1, (COPIES_MAX - 1) * sizeof play->copies[0]);
         play->copy_count--;
     }
-    play->copies[play->copy_count].from = from;
-    hfs_must(hfs_request_copy(request, &play->copies[play->copy_count].request));
-    play->copy_count++;
+    play->copies[play->copy_count++] = copy_of(from, letter);
 }
 
-static bool on_send(struct hfs_process *from, const struct hfs_request *request, void *arg)
+static bool on_send(struct hfs_process *from, struct hfs_letter *letter, void *arg)
 {
     struct play *play = arg;
 
-    if (request->kind != HFS_TXN)
+    if (letter->request->kind != HFS_TXN)
         return false;
-    keep_copy(play, from, request);
-    if (play->holding[0] == '\0' || !writes(request, play->holding))
+    keep_copy(play, from, letter);
+    if (play->holding[0] == '\0' || !writes(letter->request, play->holding))
         return false;
-    if (play->held.request == NULL) {
-        play->held.from = from;
-        hfs_must(hfs_request_copy(request, &play->held.request));
+    if (play->held.letter == NULL) {
+        play->held = copy_of(from, letter);
         hfs_teller_say(&play->teller, "net", "holds back what is sent for %s", play->holding);
     }
     return true; /* and what is sent again meanwhile is lost */
@@ -92,32 +94,30 @@ static void deliver(struct play *play, const struct copy *copy)
 {
     struct hfs_net *net = &play->cluster->net;
     struct hfs_answer *answer = NULL;
-    struct hfs_letter *letter;
     int leader = hfs_etcd_get_leader(net->etcd);
 
-    if (leader < 0 || copy->request == NULL) {
+    if (leader < 0 || copy->letter == NULL) {
         hfs_teller_say(&play->teller, "net", "there is nothing to deliver");
         return;
     }
     hfs_net_poke(net);
-    if (hfs_etcd_serve(net->etcd, (unsigned)leader, copy->request, &answer) != HFS_ANSWERED)
+    if (hfs_etcd_serve(net->etcd, (unsigned)leader, copy->letter->request, &answer) !=
+        HFS_ANSWERED)
         return;
+    net->on_served(copy->from, copy->letter, answer, net->arg);
     hfs_teller_say(&play->teller, "etcd", "%s",
                    answer->succeeded ? "applies what came late"
                                      : "refuses what came late: a compare does not hold");
-    letter = hfs_letter_new(copy->request, net->world->now);
-    net->on_served(copy->from, letter, answer, net->arg);
     free(answer);
     net->writer = copy->from;
     hfs_net_poke(net);
     net->writer = NULL;
-    hfs_letter_unref(letter);
 }
 
 static void deliver_copy(struct play *play, const char *key)
 {
     for (size_t i = play->copy_count; i-- > 0;) {
-        if (writes(play->copies[i].request, key)) {
+        if (writes(play->copies[i].letter->request, key)) {
             deliver(play, &play->copies[i]);
             return;
         }
@@ -132,7 +132,7 @@ static void release(struct play *play)
     play->holding[0] = '\0';
     play->held = (struct copy){ 0 };
     deliver(play, &held);
-    free(held.request);
+    hfs_letter_unref(held.letter);
 }
 
 /* What a script says. */
@@ -384,8 +384,8 @@ static void close_play(struct play *play)
     hfs_cluster_free(play->cluster);
     hfs_teller_done(&play->teller);
     for (size_t i = 0; i < play->copy_count; i++)
-        free(play->copies[i].request);
-    free(play->held.request);
+        hfs_letter_unref(play->copies[i].letter);
+    hfs_letter_unref(play->held.letter);
 }
 
 bool hfs_scenario_run(const struct hfs_scenario *scenario, char **ret_text, char *why,
