@@ -271,13 +271,16 @@ START_TEST(s2_key_without_a_lease_is_nobodys_victory)
 }
 END_TEST
 
-struct called {
-    uint64_t before;
-};
-
-static bool has_called(void *arg)
+static bool knows_of_another(void *arg)
 {
-    return hf_etcd_get_stats(client.etcd).calls > ((struct called *)arg)->before;
+    return has_lease(arg) && hf_candidate_get_view(((struct runner *)arg)->candidate).state ==
+                                 HF_ELECTION_FOLLOWER;
+}
+
+static bool wants_to_lead(void *arg)
+{
+    return hf_candidate_get_view(((struct runner *)arg)->candidate).state !=
+           HF_ELECTION_FOLLOWER;
 }
 
 static bool key_exists(void *arg)
@@ -290,17 +293,14 @@ static bool key_exists(void *arg)
 START_TEST(s2_a_campaign_whose_answer_is_lost_is_won_by_our_lease)
 {
     struct runner runner;
-    struct called called;
 
     hft_put(&direct, KEY, "ghost", HF_NO_LEASE);
     stand(&runner, "a");
-    hft_loop_until(&client.loop, has_lease, &runner, 30000, "a lease");
-    called.before = hf_etcd_get_stats(client.etcd).calls;
-    hft_proxy_set(proxy, HFT_PROXY_UP, HFT_PROXY_HOLD);
+    hft_loop_until(&client.loop, knows_of_another, &runner, 30000, "it to hear of the ghost");
+    hft_proxy_delay(proxy, HFT_PROXY_DOWN, 1000); /* so that no answer is quicker than us */
     hft_delete(&direct, KEY);
-    hft_loop_until(&client.loop, has_called, &called, 30000, "the campaign");
+    hft_loop_until(&client.loop, wants_to_lead, &runner, 30000, "it to hear of its end");
     hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_DROP);
-    hft_proxy_set(proxy, HFT_PROXY_UP, HFT_PROXY_PASS);
     hft_loop_until(&client.loop, key_exists, NULL, 30000, "etcd to create the key");
     ck_assert_uint_eq(runner.elected, 0);
     hft_proxy_heal(proxy);
