@@ -2,6 +2,9 @@
 
 #include <assert.h>
 
+/* Deletions that are remembered between lists. */
+enum { MOST_DEAD = 4096 };
+
 void hf_copy_init(struct hf_copy *copy, uint64_t seed, bool keep_values, hf_copy_fn fn,
                   void *arg)
 {
@@ -105,6 +108,41 @@ static void bury(struct hf_copy *copy, struct hf_entry *entry, hf_rev rev)
     copy->dead++;
 }
 
+static void remove_entry(struct hf_copy *copy, struct hf_entry *entry)
+{
+    copy->dead -= entry->dead;
+    hf_table_remove(&copy->table, entry);
+}
+
+static void forget_dead(struct hf_copy *copy)
+{
+    struct hf_entry *entry;
+    size_t cursor = 0;
+
+    while (copy->dead > 0 && (entry = hf_table_next(&copy->table, &cursor)) != NULL) {
+        if (entry->dead)
+            remove_entry(copy, entry);
+        else
+            cursor++;
+    }
+}
+
+/* Without its value; where there is no memory for that, not at all. */
+static void replace_by_dead(struct hf_copy *copy, struct hf_entry *entry, struct hf_bytes key,
+                            hf_rev rev)
+{
+    struct hf_entry *dead = NULL;
+
+    if (copy->dead >= MOST_DEAD)
+        forget_dead(copy);
+    else
+        dead = hf_table_put(&copy->table, &(struct hf_kv){ .key = key }, false);
+    if (dead != NULL)
+        bury(copy, dead, rev);
+    else
+        hf_table_remove(&copy->table, entry);
+}
+
 /* A deletion that the copy needs only for the list: of a key which it does not have, because
  * the event that put it was lost, but which a page still to come may have. */
 static bool remember_deletion(struct hf_copy *copy, struct hf_entry *entry, struct hf_bytes key,
@@ -124,8 +162,9 @@ static bool remember_deletion(struct hf_copy *copy, struct hf_entry *entry, stru
     return true;
 }
 
-/* While a list is under way a deleted key stays as a dead entry, so that an older page which
- * still has it cannot bring it back. */
+/* A deleted key stays as a dead entry: so that an older page of a list under way which still
+ * has it cannot bring it back, and so that a later list that has an older version of it is
+ * known to be of another history. A complete list takes the place of all that. */
 bool hf_copy_delete(struct hf_copy *copy, struct hf_bytes key, hf_rev rev)
 {
     struct hf_entry *entry = hf_table_get(&copy->table, key);
@@ -139,7 +178,7 @@ bool hf_copy_delete(struct hf_copy *copy, struct hf_bytes key, hf_rev rev)
     if (copy->listing)
         bury(copy, entry, rev);
     else
-        hf_table_remove(&copy->table, entry);
+        replace_by_dead(copy, entry, key, rev);
     tell_delete(copy, key, rev, false);
     return true;
 }
@@ -149,12 +188,6 @@ void hf_copy_begin_list(struct hf_copy *copy)
     assert(!copy->listing);
     copy->listing = true;
     copy->list_number++;
-}
-
-static void remove_entry(struct hf_copy *copy, struct hf_entry *entry)
-{
-    copy->dead -= entry->dead;
-    hf_table_remove(&copy->table, entry);
 }
 
 void hf_copy_end_list(struct hf_copy *copy, hf_rev rev)
@@ -169,7 +202,7 @@ void hf_copy_end_list(struct hf_copy *copy, hf_rev rev)
             bury(copy, entry, rev); /* the key is needed until it has been told */
             tell_delete(copy, key, rev, true);
         }
-        if (entry->dead)
+        if (entry->dead && entry->mod_rev <= rev)
             remove_entry(copy, entry);
         else
             cursor++;
@@ -178,18 +211,12 @@ void hf_copy_end_list(struct hf_copy *copy, hf_rev rev)
     copy->complete_rev = rev;
 }
 
+/* What was deleted meanwhile stays deleted. */
 void hf_copy_drop_list(struct hf_copy *copy)
 {
-    struct hf_entry *entry;
-    size_t cursor = 0;
-
     copy->listing = false;
-    while (copy->dead > 0 && (entry = hf_table_next(&copy->table, &cursor)) != NULL) {
-        if (entry->dead)
-            remove_entry(copy, entry);
-        else
-            cursor++;
-    }
+    if (copy->dead > MOST_DEAD)
+        forget_dead(copy);
 }
 
 bool hf_copy_get(const struct hf_copy *copy, struct hf_bytes key, struct hf_kv *ret_kv)

@@ -18,7 +18,7 @@ struct hf_entry {
     uint32_t key_len;
     uint32_t value_len;
     uint32_t seen : 31; /* the list that last contained it */
-    uint32_t dead : 1;  /* deleted while a list is under way that may still contain it */
+    uint32_t dead : 1;  /* deleted since the last list: remembered for the next one */
     uint8_t bytes[];    /* key, value, mod_rev - create_rev, version, lease */
 };
 

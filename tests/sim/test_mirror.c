@@ -334,6 +334,9 @@ int main(void)
 
     tcase_add_test(t, a_copy_follows_without_faults);
     tcase_add_loop_test(t, a_copy_is_the_truth_again_after_every_fault, 0, 200);
+    /* Two that were restored, written past and compacted, and had deleted what came back. */
+    tcase_add_loop_test(t, a_copy_is_the_truth_again_after_every_fault, 5179, 5180);
+    tcase_add_loop_test(t, a_copy_is_the_truth_again_after_every_fault, 5498, 5499);
     tcase_add_test(t, a_watch_that_is_dead_beside_a_live_one_does_not_outlive_a_list);
     tcase_add_test(t, the_same_seed_gives_the_same_history);
     suite_add_tcase(s, t);

@@ -420,7 +420,7 @@ static void begin_bare(void)
                                                                .range_count = 1,
                                                                .on_event = on_bare_event,
                                                                .keep_values = true,
-                                                               .resync_every = 300 },
+                                                               .history_every = 300 },
                                    &bare.mirror, NULL),
                      HF_OK);
     hft_loop_until(&client.loop, has_keys, NULL, 10000, "the mirror to be synced");
