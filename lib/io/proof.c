@@ -1,10 +1,14 @@
 #include "io/proof.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
+
+#define NOTHING "/nothing" /* no key ends like this */
 
 enum { GUARDS = HF_TXN_MAX_OPS }; /* two for each key */
 
@@ -73,6 +77,8 @@ static void on_compared(const struct hf_txn_result *result, void *arg)
     int err;
 
     proof->call = NULL;
+    if (result->result.err == HF_OK)
+        proof->term = result->result.header.raft_term;
     if (result->result.err != HF_OK) {
         tell(proof, HF_PROOF_UNKNOWN, result->result.err, result->result.message);
         return;
@@ -94,12 +100,27 @@ static void on_compared(const struct hf_txn_result *result, void *arg)
         tell(proof, HF_PROOF_UNKNOWN, err, hf_err_text(err));
 }
 
+/* NULL: no memory. */
+static char *name_nothing(const char *key)
+{
+    size_t size = strlen(key) + sizeof NOTHING;
+    char *text = hf_calloc(1, size);
+
+    if (text != NULL)
+        (void)snprintf(text, size, "%s" NOTHING, key);
+    return text;
+}
+
 static int compare_some(struct hf_proof *proof)
 {
     const struct hf_backend *backend = &proof->cfg.backend;
+    HF_CLEANUP_FREE char *nothing = name_nothing(proof->keys[proof->begun].text);
     struct hf_plan_guard guards[GUARDS];
     hf_ms now = hf_backend_now(backend);
     size_t count = 0;
+
+    if (nothing == NULL)
+        return HF_ENOMEM;
 
     for (; proof->begun < proof->count && count < GUARDS; proof->begun++) {
         const struct hf_proof_key *key = &proof->keys[proof->begun];
@@ -111,6 +132,8 @@ static int compare_some(struct hf_proof *proof)
         backend->self,
         &(struct hf_backend_txn){ .guards = guards,
                                   .guard_count = count,
+                                  .writes = &(struct hf_plan_write){ .key = nothing },
+                                  .write_count = 1,
                                   .resend = true,
                                   .timeout = proof->until > now ? proof->until - now : 1 },
         on_compared, proof, &proof->call);
@@ -123,6 +146,7 @@ int hf_proof_start(struct hf_proof *proof, int64_t lease, hf_ms until)
     hf_proof_stop(proof);
     proof->lease = lease;
     proof->until = until;
+    proof->term = 0;
     err = collect(proof);
     if (err == HF_OK && proof->count == 0)
         return 0;

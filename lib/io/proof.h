@@ -3,7 +3,10 @@
  * A Txn has room for a few dozen compares, a host for more agents than that: the keys are
  * compared some at a time, one Txn after the other, and the whole is told once. A key that its
  * owner meanwhile removes by itself proves nothing about the lease, and is not held against it.
- */
+ *
+ * Each Txn goes through raft, which takes an operation: one that only compares is answered by
+ * whichever member is asked, from its own memory, and one that has lost the others proves
+ * nothing. So it deletes a key that nobody has, next to the first that it compares. */
 #ifndef HF_IO_PROOF_H
 #define HF_IO_PROOF_H
 
@@ -38,6 +41,7 @@ struct hf_proof {
     struct hf_proof_key *keys; /* their texts are owned */
     size_t count, cap;
     size_t begun, done; /* [done, begun) are under way */
+    uint64_t term;      /* under which the last Txn was answered; 0: none was */
     struct hf_call *call;
 };
 

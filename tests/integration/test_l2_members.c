@@ -140,6 +140,61 @@ START_TEST(l2_a_leader_stopped_is_left_within_8500ms_and_believed_by_nobody_afte
 }
 END_TEST
 
+struct proving {
+    unsigned told;
+    enum hf_proof_verdict verdict;
+    hf_rev create_rev;
+};
+
+static int get_key(size_t index, int64_t lease, struct hf_proof_key *ret_key, void *arg)
+{
+    (void)lease;
+    *ret_key = (struct hf_proof_key){ .text = "live",
+                                      .create_rev = ((struct proving *)arg)->create_rev };
+    return index == 0;
+}
+
+static void on_proof(enum hf_proof_verdict verdict, int err, const char *message, void *arg)
+{
+    struct proving *proving = arg;
+
+    (void)err;
+    (void)message;
+    proving->verdict = verdict;
+    proving->told++;
+}
+
+/* It has the key in its own memory, and whether others have deleted it meanwhile it cannot
+ * know. */
+START_TEST(l2_a_member_that_lost_the_others_proves_nothing)
+{
+    struct hft_etcd *alone = hft_cluster_follower(&cluster);
+    struct proving proving = { 0 };
+    struct hf_proof proof = { 0 };
+    hf_rev revision;
+
+    hft_client_open(&client, alone->endpoint, NULL);
+    proving.create_rev = hft_put(&client, "live", "here", HF_NO_LEASE);
+    proof.cfg = (struct hf_proof_config){
+        .backend = client.backend, .get_key = get_key, .fn = on_proof, .arg = &proving
+    };
+    ck_assert_int_eq(hf_proof_start(&proof, 0, hft_now() + 30000), 1);
+    hft_client_until(&client, &proving.told, 1, 40000, "the proof");
+    ck_assert_int_eq(proving.verdict, HF_PROOF_HOLDS);
+    ck_assert_uint_ne(proof.term, 0);
+    revision = hft_read(&client, "live").header.revision;
+    ck_assert_int_eq(revision, proving.create_rev); /* it changes nothing */
+
+    hft_etcd_pause(member_after(alone, 1));
+    hft_etcd_pause(member_after(alone, 2));
+    ck_assert_int_eq(hf_proof_start(&proof, 0, hft_now() + 2000), 1);
+    hft_client_until(&client, &proving.told, 2, 40000, "the second proof");
+    ck_assert_int_eq(proving.verdict, HF_PROOF_UNKNOWN);
+    hft_etcd_resume(member_after(alone, 1));
+    hft_etcd_resume(member_after(alone, 2));
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("members");
@@ -149,5 +204,6 @@ int main(void)
     tcase_add_test(
         t, l2_a_renewal_answered_by_an_old_leader_does_not_count_and_the_leader_is_left);
     tcase_add_test(t, l2_a_leader_stopped_is_left_within_8500ms_and_believed_by_nobody_after);
+    tcase_add_test(t, l2_a_member_that_lost_the_others_proves_nothing);
     return hft_suite_run("etcd/members", t, NULL);
 }

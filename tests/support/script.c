@@ -95,6 +95,16 @@ static bool is_leader_key(const struct hft_script *script, const char *key)
     return script->leader_key != NULL && strcmp(key, script->leader_key) == 0;
 }
 
+/* Whether keys are still there: it deletes one that nobody has. */
+static bool is_look(const struct hf_backend_txn *txn)
+{
+    static const char NOTHING[] = "/nothing";
+    const char *key = txn->write_count == 1 ? txn->writes[0].key : "";
+    size_t len = strlen(key), end = sizeof NOTHING - 1;
+
+    return len > end && strcmp(key + len - end, NOTHING) == 0;
+}
+
 static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn, void *arg,
                      struct hf_call **ret_call)
 {
@@ -106,13 +116,13 @@ static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn,
     call->kind = HFT_CALL_TXN;
     call->fn.txn = fn;
     call->guards = txn->guard_count;
-    call->writes = txn->write_count;
+    call->writes = is_look(txn) ? 0 : txn->write_count;
     copy_text(call->key, sizeof call->key,
-              hf_bytes_of(txn->write_count > 0 ? txn->writes[0].key : txn->guards[0].key));
-    call->by_itself = txn->write_count == 0 || is_leader_key(script, call->key);
-    if (txn->write_count > 0 && txn->writes[0].value != NULL)
+              hf_bytes_of(call->writes > 0 ? txn->writes[0].key : txn->guards[0].key));
+    call->by_itself = call->writes == 0 || is_leader_key(script, call->key);
+    if (call->writes > 0 && txn->writes[0].value != NULL)
         call->lease = txn->writes[0].lease;
-    script->looks += txn->write_count == 0;
+    script->looks += call->writes == 0;
     *ret_call = call;
     return HF_OK;
 }
