@@ -165,10 +165,15 @@ static enum hf_lease_state state_at(const struct hf_lease *l, hf_ms now)
 }
 
 /* A Txn can end a doubt only when renewals pass again: it proves that the key exists, not that
- * the lease has time left. */
+ * the lease has time left. Which of two terms is void it proves at any time; but an outdated
+ * leader is usually left long before anybody needs to know. */
 static bool wants_verification(const struct hf_lease *l, hf_ms now)
 {
-    if (l->lost || now >= lapse_at(l))
+    if (l->lost)
+        return false;
+    if (l->stale && now >= jeopardy_at(l))
+        return true;
+    if (now >= lapse_at(l))
         return false;
     return now >= l->fence_at || (l->doubted && l->counted_at >= l->doubt_at);
 }
@@ -305,8 +310,22 @@ static void lose(struct hf_lease *l, hf_ms now)
     l->lost = true;
     l->in_flight = false;
     l->doubted = false;
+    l->stale = false;
     l->held_back = true;
     l->fence_at = earlier(l->fence_at, after(now, l->policy.lost_grace));
+}
+
+/* What went through raft and left when `known` was the highest term that we had heard of. */
+static void learn_from_commit(struct hf_lease *l, uint64_t known, uint64_t term)
+{
+    l->stale = false;
+    if (term < known && known == l->term)
+        l->term = term;
+}
+
+void hf_lease_on_grant_sent(struct hf_lease *l)
+{
+    l->grant_term = l->term;
 }
 
 enum hf_lease_verdict hf_lease_on_granted(struct hf_lease *l, const struct hf_lease_reply *r,
@@ -319,6 +338,7 @@ enum hf_lease_verdict hf_lease_on_granted(struct hf_lease *l, const struct hf_le
     if (r->ttl_s <= 0)
         return HF_LEASE_GONE;
 
+    learn_from_commit(l, l->grant_term, r->term);
     l->id = r->id;
     l->lost = false;
     l->rotate = false;
@@ -398,6 +418,13 @@ static enum hf_lease_verdict judge(struct hf_lease *l, const struct hf_lease_rep
     return HF_LEASE_COUNTED;
 }
 
+/* Nothing that counts was heard for as long as the lease lasts: which of two terms is void may
+ * never show by itself. A new lease, which only a majority can grant, ends that. */
+static bool has_run_out(const struct hf_lease *l, hf_ms now)
+{
+    return now >= after(l->counted_at, l->ttl);
+}
+
 enum hf_lease_verdict hf_lease_on_reply(struct hf_lease *l, const struct hf_lease_reply *r,
                                         hf_ms now, uint32_t random)
 {
@@ -412,6 +439,7 @@ enum hf_lease_verdict hf_lease_on_reply(struct hf_lease *l, const struct hf_leas
 
     switch (verdict) {
     case HF_LEASE_COUNTED:
+        l->stale = false;
         count_renewal(l, r, now, random);
         if (answers_current)
             l->in_flight = l->rotate = false;
@@ -419,8 +447,11 @@ enum hf_lease_verdict hf_lease_on_reply(struct hf_lease *l, const struct hf_leas
     case HF_LEASE_GONE: lose(l, now); break;
     case HF_LEASE_STALE:
     case HF_LEASE_BEHIND:
+        l->stale = l->stale || verdict == HF_LEASE_STALE;
         if (answers_current)
             fail_attempt(l, now, random);
+        if (verdict == HF_LEASE_STALE && has_run_out(l, now))
+            lose(l, now);
         break;
     case HF_LEASE_OLDER:
     case HF_LEASE_REFUSED: break;
@@ -439,6 +470,12 @@ void hf_lease_on_verify_sent(struct hf_lease *l, hf_ms at)
 {
     at = advance(l, at);
     l->verify_at = attempt_end(l, at);
+    l->verify_term = l->term;
+}
+
+void hf_lease_on_committed(struct hf_lease *l, uint64_t term)
+{
+    learn_from_commit(l, l->verify_term, term);
 }
 
 bool hf_lease_on_verified(struct hf_lease *l, int64_t id, hf_ms sent_at, hf_ms now)
@@ -472,6 +509,8 @@ void hf_lease_on_lost(struct hf_lease *l, int64_t id, hf_ms now)
 
 void hf_lease_on_emptied(struct hf_lease *l)
 {
+    if (l->stale)
+        lose(l, l->latest);
     l->doubted = false;
     l->held_back = false;
     l->fence_at = l->lost ? HF_LEASE_NEVER : lapse_at(l);
@@ -491,7 +530,7 @@ void hf_lease_on_history_reset(struct hf_lease *l, hf_ms now)
     now = advance(l, now);
     if (!l->lost)
         lose(l, now);
-    l->term = 0;
+    l->term = l->verify_term = l->grant_term = 0;
     l->member_count = l->member_next = 0;
 }
 

@@ -10,7 +10,8 @@
  * Guarantees, for every order of events and however late the caller comes:
  *   - the answer for `now` depends on `now`, not on how often it was asked: a caller that was
  *     paused sees FENCED at once;
- *   - a renewal that an outdated leader answered, or that answers another lease, never counts;
+ *   - a renewal that an outdated leader answered, or that answers another lease, never counts,
+ *     unless etcd itself has shown that the newer term came to nothing (see on_committed);
  *   - what was frozen stays frozen until a Txn sent after the freeze has proved that its key
  *     still exists; neither a renewal nor a new lease is enough;
  *   - there is no error that ends it: a lost lease waits for the next grant.
@@ -31,10 +32,11 @@
  *                      else send a Txn that compares it; hf_lease_on_verify_sent(now)
  *
  *     a renewal ended:    hf_lease_on_reply or hf_lease_on_renew_failed; drive()
- *     the Txn committed:  hf_lease_on_verified; refused: hf_lease_on_lost; no answer:
- *                         hf_lease_on_verify_failed; drive()
+ *     the Txn committed:  hf_lease_on_committed; then hf_lease_on_verified; refused:
+ *                         hf_lease_on_lost; no answer: hf_lease_on_verify_failed; drive()
  *     our key is deleted: hf_lease_on_lost; drive()
- *     LOST:               grant a lease with a new id; hf_lease_on_granted; drive()
+ *     LOST:               hf_lease_on_grant_sent; grant a lease with a new id;
+ *                         hf_lease_on_granted; drive()
  *
  * tests/unit/test_election_rivals.c drives this machine and the election that way. */
 #ifndef HF_CORE_LEASE_H
@@ -117,7 +119,7 @@ struct hf_lease_reply {
 enum hf_lease_verdict {
     HF_LEASE_COUNTED,
     HF_LEASE_GONE,    /* no TTL left: the lease is lost */
-    HF_LEASE_STALE,   /* from an outdated leader: an attempt that failed */
+    HF_LEASE_STALE,   /* from an outdated leader: an attempt that failed; after T, LOST */
     HF_LEASE_BEHIND,  /* from a member that forgot what it had known: an attempt that failed */
     HF_LEASE_OLDER,   /* a later renewal has counted already */
     HF_LEASE_REFUSED, /* not about our lease, a grant while there is one, or nonsense */
@@ -167,6 +169,9 @@ struct hf_lease {
     hf_ms verify_at; /* not before then */
 
     uint64_t term;
+    bool stale;           /* since the last that counted, an answer of an older one came */
+    uint64_t verify_term; /* highest seen when the last VERIFY left, */
+    uint64_t grant_term;  /* or the last grant */
     struct hf_lease_member members[HF_LEASE_MEMBERS];
     uint8_t member_count;
     uint8_t member_next; /* the one to be replaced when the table is full */
@@ -184,6 +189,9 @@ hf_ms hf_lease_deadline(const struct hf_lease *lease, hf_ms now);
 
 /* HELD until then, unless something happens before; in the past if it is not. */
 hf_ms hf_lease_proven_until(const struct hf_lease *lease);
+
+/* A grant leaves. */
+void hf_lease_on_grant_sent(struct hf_lease *lease);
 
 /* A grant was answered. Counts only while there is no lease, and never for the id that was
  * lost; the caller revokes a lease that was REFUSED. */
@@ -216,6 +224,18 @@ void hf_lease_on_renew_failed(struct hf_lease *lease, hf_ms sent_at, hf_ms now,
 /* A Txn that compares our key (its create revision and lease `id`) left at `at`. */
 void hf_lease_on_verify_sent(struct hf_lease *lease, hf_ms at);
 
+/* The Txn of the last VERIFY went through raft, whatever it found, and was answered under
+ * `term`. If that is behind the highest term that we knew when the Txn left, that one is void,
+ * and forgotten: in a restored etcd terms begin anew.
+ *
+ * Why that lets no outdated leader in (L2): a term that has had a leader is known to a
+ * majority, and a majority that knows it commits nothing under an older one. The Txn was
+ * committed after we had heard of the newer term, under one that is not above what its answer
+ * says. So until then the newer term had no leader in this cluster; it was that of a candidate
+ * that nobody followed, or of a cluster that is no more. A leader that is outdated cannot bring
+ * this about, since nothing commits through it. */
+void hf_lease_on_committed(struct hf_lease *lease, uint64_t term);
+
 /* It committed: our key exists. When several keys hang on the lease, report once, with the
  * earliest send time, after all of them have been compared. False if it proves nothing: the Txn
  * left before the doubt or the freeze that it should end, or no renewal is recent enough. */
@@ -229,7 +249,8 @@ void hf_lease_on_verify_failed(struct hf_lease *lease, hf_ms now, uint32_t rando
 void hf_lease_on_lost(struct hf_lease *lease, int64_t id, hf_ms now);
 
 /* Nothing is registered under the lease and nothing of ours runs (all of it was killed, or the
- * leader stepped down): there is nothing to verify and nothing to thaw. */
+ * leader stepped down): there is nothing to verify and nothing to thaw. A lease whose renewals
+ * do not count is given up: a grant goes through raft as well as a Txn does. */
 void hf_lease_on_emptied(struct hf_lease *lease);
 
 /* The header of any other answer of etcd: teaches terms and revisions. */

@@ -108,6 +108,7 @@ static void grant(struct hf_session *session)
 
     if (session->closing || session->granting != 0 || hf_alarm_is_set(&session->grant_again))
         return;
+    hf_lease_on_grant_sent(&session->machine);
     err = hf_backend_get_lease_id(&session->backend, &session->granting);
     if (err == HF_OK)
         err = session->backend.ops->grant(session->backend.self, session->granting, ttl_s,
@@ -208,6 +209,8 @@ static void on_proof(enum hf_proof_verdict verdict, int err, const char *message
 
     if (verdict != HF_PROOF_HOLDS)
         complain(session, "verify", err, message);
+    if (session->proof.term != 0)
+        hf_lease_on_committed(&session->machine, session->proof.term);
     switch (verdict) {
     case HF_PROOF_HOLDS:
         (void)hf_lease_on_verified(&session->machine, lease, session->verify_sent_at, now);

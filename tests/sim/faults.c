@@ -17,7 +17,6 @@ struct ending {
 struct hfs_trouble {
     struct hfs_cluster *cluster;
     struct hfs_snapshot *snapshot;
-    hfs_rev snapshot_rev;
     struct ending *endings;
 };
 
@@ -194,10 +193,7 @@ static void restore(struct hfs_trouble *trouble)
 {
     struct hfs_cluster *cluster = trouble->cluster;
 
-    /* One that loses nothing but the raft term shows in no history; leases cannot tell it from
-     * an outdated leader yet. */
-    if (trouble->snapshot == NULL ||
-        trouble->snapshot_rev == hfs_etcd_get_store(cluster->etcd)->revision)
+    if (trouble->snapshot == NULL)
         return;
     hfs_must(hfs_etcd_restore(cluster->etcd, trouble->snapshot));
     cluster->net.pumped = 0;
@@ -314,7 +310,6 @@ static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
     case HFS_FAULT_SNAPSHOT:
         hfs_snapshot_free(trouble->snapshot);
         hfs_must(hfs_etcd_snapshot(cluster->etcd, &trouble->snapshot));
-        trouble->snapshot_rev = hfs_etcd_get_store(cluster->etcd)->revision;
         break;
     case HFS_FAULT_RESTORE: restore(trouble); break;
     case HFS_FAULT_NO_SPACE: faults->no_space = true; break;

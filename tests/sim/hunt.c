@@ -39,7 +39,7 @@ static bool live_once(uint64_t seed, const char *profile, const struct hfs_mutan
     if (profile != NULL)
         hfs_profile_draw(run, seed, hfs_profile_find(profile));
     else
-        hfs_run_draw(run, seed, false);
+        hfs_run_draw(run, seed);
     if (mutant != NULL) {
         run->cluster.mutants = mutant->rules;
         run->cluster.dropped = mutant->dropped.writer != NULL ? &mutant->dropped : NULL;

@@ -18,7 +18,7 @@ enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 600 };
 struct options {
     uint64_t from, seeds;
     unsigned jobs;
-    bool trace, values, shrink, speed, restores, mutants;
+    bool trace, values, shrink, speed, mutants;
     const char *scenario, *scenarios; /* a file, a folder of them */
     bool update;
     const struct hfs_mutant *mutant;   /* NULL: nothing is missing */
@@ -138,7 +138,7 @@ static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_ti
     if (options->profile != NULL)
         hfs_profile_draw(run, seed, options->profile);
     else
-        hfs_run_draw(run, seed, options->restores);
+        hfs_run_draw(run, seed);
     run->cluster.note_values = options->values;
     if (options->mutant != NULL) {
         run->cluster.mutants = options->mutant->rules;
@@ -282,7 +282,7 @@ static int usage(void)
 {
     (void)fprintf(stderr,
                   "usage: holdfast-sim [--seeds N] [--from S] [--jobs J] [--trace] [--values]\n"
-                  "                    [--shrink] [--restores] [--profile NAME]\n"
+                  "                    [--shrink] [--profile NAME]\n"
                   "                    [--mutant NAME]\n"
                   "       holdfast-sim --mutants [--mutant NAME] [--seeds N] [--from S]\n"
                   "                    [--jobs J]\n"
@@ -313,7 +313,6 @@ int main(int argc, char **argv)
         { "scenarios", required_argument, NULL, 'C' },
         { "update", no_argument, NULL, 'u' },
         { "values", no_argument, NULL, 'v' },
-        { "restores", no_argument, NULL, 'r' },
         { "mutant", required_argument, NULL, 'm' },
         { "mutants", no_argument, NULL, 'M' },
         { "profile", required_argument, NULL, 'p' },
@@ -338,7 +337,6 @@ int main(int argc, char **argv)
         case 'm': ok = (options.mutant = hfs_mutants_find(optarg)) != NULL && ok; break;
         case 'p': ok = (options.profile = hfs_profile_find(optarg)) != NULL && ok; break;
         case 'M': options.mutants = true; break;
-        case 'r': options.restores = true; break;
         case 'v': options.values = true; break;
         default: return usage();
         }

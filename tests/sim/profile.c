@@ -204,7 +204,7 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
     struct hfs_random dice = { .state = seed ^ UINT64_C(0x2545f4914f6cdd1d) };
     unsigned troubles, tasks;
 
-    hfs_run_draw(run, seed, false);
+    hfs_run_draw(run, seed);
     drop_faults(run);
     draw_cast(run, &dice, profile);
     tasks = run->fault_count;

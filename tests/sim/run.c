@@ -45,14 +45,13 @@ static void draw_agents(struct hfs_cluster_config *cfg, struct hfs_random *dice)
 }
 
 /* Which kinds of faults this history has: few, so that each gets its turn. */
-static void draw_kinds(struct hfs_random *dice, bool restores, bool kinds[HFS_FAULT_KINDS])
+static void draw_kinds(struct hfs_random *dice, bool kinds[HFS_FAULT_KINDS])
 {
     unsigned count = draw(dice, 8);
 
     memset(kinds, 0, HFS_FAULT_KINDS * sizeof kinds[0]);
     for (unsigned i = 0; i < count; i++)
         kinds[1 + draw(dice, HFS_FAULT_KINDS - 1)] = true;
-    kinds[HFS_FAULT_RESTORE] = kinds[HFS_FAULT_RESTORE] && restores;
     if (kinds[HFS_FAULT_RESTORE])
         kinds[HFS_FAULT_SNAPSHOT] = true;
     if (kinds[HFS_FAULT_STOP])
@@ -108,7 +107,7 @@ void hfs_run_sort(struct hfs_run *run)
     }
 }
 
-void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores)
+void hfs_run_draw(struct hfs_run *run, uint64_t seed)
 {
     struct hfs_random dice = { .state = seed * 2 + 1 };
     struct hfs_cluster_config *cfg = &run->cluster;
@@ -135,7 +134,7 @@ void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores)
         hfs_run_add(run, &dice, HFS_FAULT_SUBMIT);
         run->faults[run->fault_count - 1].a = i + 1;
     }
-    draw_kinds(&dice, restores, kinds);
+    draw_kinds(&dice, kinds);
     for (unsigned i = 0; i < troubles; i++) {
         enum hfs_fault_kind kind = (enum hfs_fault_kind)(1 + draw(&dice, HFS_FAULT_KINDS - 1));
 

@@ -77,10 +77,8 @@ struct hfs_verdict {
 
 typedef void (*hfs_note_fn)(const char *line, void *arg);
 
-/* Draws everything from the seed. An etcd that is restored from a backup is left out unless
- * asked for: renewals from a cluster whose raft term began anew are taken for those of an
- * outdated leader where no mirror can see that the history went back. */
-void hfs_run_draw(struct hfs_run *run, uint64_t seed, bool restores);
+/* Draws everything from the seed. */
+void hfs_run_draw(struct hfs_run *run, uint64_t seed);
 
 /* For whoever draws otherwise: one more fault, anywhere in the history; and all of them in
  * their order. */

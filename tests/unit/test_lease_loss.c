@@ -262,6 +262,99 @@ START_TEST(a_recorded_fence_is_never_later_than_the_lease_allows)
 }
 END_TEST
 
+/* A renewal that is answered under that term. */
+static enum hf_lease_verdict answer(struct hf_lease *l, hf_ms at, uint64_t term)
+{
+    struct hf_lease_reply r = reply(at);
+
+    r.id = l->id;
+    r.term = term;
+    hf_lease_on_renew_sent(l, at);
+    return hf_lease_on_reply(l, &r, at + 10, 0);
+}
+
+/* Restored without a loss: no history shows it, and its terms begin anew. */
+START_TEST(a_txn_that_commits_under_an_older_term_makes_the_newer_one_void)
+{
+    struct hf_lease l = granted();
+
+    hf_lease_on_header(&l, 2, 9, 100);
+    ck_assert_int_eq(answer(&l, 5000, 3), HF_LEASE_STALE);
+    ck_assert_int_eq(what(&l, 5200), HF_LEASE_NONE); /* another leader may yet answer */
+    ck_assert_int_eq(answer(&l, 9900, 3), HF_LEASE_STALE);
+    ck_assert_int_eq(what(&l, 10000), HF_LEASE_VERIFY);
+    hf_lease_on_verify_sent(&l, 10000);
+    hf_lease_on_committed(&l, 3);
+    (void)hf_lease_on_verified(&l, ID, 10000, 10010);
+    ck_assert_int_eq(what(&l, 10010), HF_LEASE_NONE);
+    ck_assert_int_eq(answer(&l, 10200, 3), HF_LEASE_COUNTED);
+    ck_assert_int_eq(state(&l, 12499), HF_LEASE_HELD);
+    /* What is older than that is still outdated. */
+    ck_assert_int_eq(answer(&l, 15000, 2), HF_LEASE_STALE);
+}
+END_TEST
+
+/* The leader of term 3 was deposed, and answers renewals; a majority has term 9. */
+START_TEST(a_lying_leader_is_not_believed_because_the_majority_commits)
+{
+    struct hf_lease l = granted();
+
+    hf_lease_on_header(&l, 2, 9, 100);
+    ck_assert_int_eq(answer(&l, 9900, 3), HF_LEASE_STALE);
+    hf_lease_on_verify_sent(&l, 10000);
+    hf_lease_on_committed(&l, 9);
+    ck_assert_int_eq(what(&l, 10000), HF_LEASE_NONE);
+    ck_assert_int_eq(answer(&l, 10200, 3), HF_LEASE_STALE);
+    ck_assert_int_eq(answer(&l, 10900, 9), HF_LEASE_COUNTED);
+}
+END_TEST
+
+/* It may have been committed before there was a newer leader. */
+START_TEST(a_txn_that_left_before_the_newer_term_was_heard_of_proves_nothing)
+{
+    struct hf_lease l = granted();
+
+    ck_assert_int_eq(answer(&l, 5000, 3), HF_LEASE_COUNTED);
+    hf_lease_on_verify_sent(&l, 9000);
+    hf_lease_on_header(&l, 2, 9, 100);
+    hf_lease_on_committed(&l, 3);
+    ck_assert_int_eq(answer(&l, 10000, 3), HF_LEASE_STALE);
+}
+END_TEST
+
+/* A grant needs a majority, too. */
+START_TEST(a_lease_that_only_an_older_term_answers_for_is_given_up_when_it_has_run_out)
+{
+    struct hf_lease l = granted();
+    struct hf_lease_reply r = reply(16100);
+
+    hf_lease_on_header(&l, 2, 9, 100);
+    ck_assert_int_eq(answer(&l, 14900, 3), HF_LEASE_STALE);
+    ck_assert_int_eq(state(&l, 14910), HF_LEASE_FENCED);
+    ck_assert_int_eq(answer(&l, 15000, 3), HF_LEASE_STALE);
+    ck_assert_int_eq(state(&l, 15010), HF_LEASE_LOST);
+    hf_lease_on_grant_sent(&l);
+    r.id = ID + 1;
+    r.term = 3;
+    ck_assert_int_eq(hf_lease_on_granted(&l, &r, 16200, 0), HF_LEASE_COUNTED);
+    ck_assert_int_eq(state(&l, 16200), HF_LEASE_FENCED); /* until it is registered */
+    ck_assert_int_eq(answer(&l, 17000, 3), HF_LEASE_COUNTED);
+}
+END_TEST
+
+START_TEST(who_has_nothing_to_compare_gives_up_a_lease_that_only_an_older_term_answers_for)
+{
+    struct hf_lease l = granted();
+
+    hf_lease_on_header(&l, 2, 9, 100);
+    ck_assert_int_eq(answer(&l, 10000, 3), HF_LEASE_STALE);
+    ck_assert_int_eq(what(&l, 10010), HF_LEASE_VERIFY);
+    hf_lease_on_emptied(&l);
+    ck_assert_int_eq(state(&l, 10010), HF_LEASE_LOST);
+    ck_assert(!hf_lease_next(&l, 100000).frozen);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("lease");
@@ -282,5 +375,12 @@ int main(void)
     tcase_add_loop_test(t, a_record_without_sense_is_not_resumed, 0, COUNT(BAD_RECORDS));
     tcase_add_test(t, a_record_is_not_resumed_over_a_lease);
     tcase_add_test(t, a_recorded_fence_is_never_later_than_the_lease_allows);
+    tcase_add_test(t, a_txn_that_commits_under_an_older_term_makes_the_newer_one_void);
+    tcase_add_test(t, a_lying_leader_is_not_believed_because_the_majority_commits);
+    tcase_add_test(t, a_txn_that_left_before_the_newer_term_was_heard_of_proves_nothing);
+    tcase_add_test(t,
+                   a_lease_that_only_an_older_term_answers_for_is_given_up_when_it_has_run_out);
+    tcase_add_test(
+        t, who_has_nothing_to_compare_gives_up_a_lease_that_only_an_older_term_answers_for);
     return run("core/lease, lost and resumed", t);
 }

@@ -35,6 +35,7 @@ struct witness {
     int64_t id;
     hf_ms counted_at, ttl;
     uint64_t term;
+    uint64_t verify_term;              /* when the last one left */
     int64_t seen[PEERS], floor[PEERS]; /* revisions: newest, and newest at the last send */
     hf_ms sends[SENDS];                /* newest first */
     bool in_flight;
@@ -143,6 +144,8 @@ static void do_reply(struct run *r)
     }
     if ((verdict == HF_LEASE_STALE || verdict == HF_LEASE_BEHIND) && current)
         note_failure(r);
+    if (verdict == HF_LEASE_STALE && r->now >= w->counted_at + w->ttl)
+        note_loss(r);
 }
 
 static void do_grant(struct run *r)
@@ -187,6 +190,24 @@ static void do_fail(struct run *r)
         note_failure(r);
 }
 
+static void do_verify(struct run *r)
+{
+    r->witness.verify_term = r->witness.term;
+    hf_lease_on_verify_sent(&r->lease, r->now);
+}
+
+/* Something went through raft under that term: nothing else ever makes a term void. */
+static void do_commit(struct run *r)
+{
+    struct witness *w = &r->witness;
+    uint64_t term = w->verify_term - (chance(&r->rng, 30) && w->verify_term > 0 ? 1 : 0);
+
+    hf_lease_on_committed(&r->lease, term);
+    if (term < w->verify_term && w->verify_term == w->term)
+        w->term = term;
+    CHECK(r, hf_lease_save(&r->lease).term == w->term);
+}
+
 static void do_verified(struct run *r)
 {
     hf_ms sent_at = r->now - between(&r->rng, 0, chance(&r->rng, 80) ? 100 : T);
@@ -205,7 +226,7 @@ static void do_rare(struct run *r)
 {
     struct witness *w = &r->witness;
 
-    switch (next_random(&r->rng) % 6) {
+    switch (next_random(&r->rng) % 7) {
     case 0:
         hf_lease_on_lost(&r->lease, w->id, r->now);
         if (!w->lost)
@@ -222,6 +243,7 @@ static void do_rare(struct run *r)
         break;
     case 4: hf_lease_on_verify_failed(&r->lease, r->now, next_random(&r->rng)); break;
     case 5: do_grant(r); break;
+    case 6: do_commit(r); break;
     }
 }
 
@@ -234,7 +256,7 @@ static void do_something(struct run *r)
     if (dice < 50 && due == HF_LEASE_RENEW)
         do_send(r);
     else if (dice < 50 && due == HF_LEASE_VERIFY)
-        hf_lease_on_verify_sent(&r->lease, r->now);
+        do_verify(r);
     else if (dice < 5 || (dice < 50 && due == HF_LEASE_ABANDON))
         do_fail(r);
     else if (dice < 80)
