@@ -472,6 +472,22 @@ START_TEST(after_a_restore_everything_rejoins)
 }
 END_TEST
 
+/* Of a backup that is older than itself: who leads could not start it without a spec. */
+START_TEST(a_spec_that_a_restored_etcd_does_not_have_is_written_again)
+{
+    running();
+    w.mirror_is_off = true;
+    erase("agents/a/spec");
+    expire(LEASE);
+    must((struct hf_event){ .kind = HF_EVENT_RESET });
+    lease_is(HF_LEASE_LOST, 0, false);
+    list_all();
+    lease_is(HF_LEASE_HELD, 43, false);
+    run_node();
+    has("agents/a/spec", "\"launcher\"");
+}
+END_TEST
+
 START_TEST(a_life_that_stays_after_a_restore_is_somebody_else)
 {
     running();
@@ -598,6 +614,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_host_key_that_a_list_does_not_have_any_more_is_gone);
     tcase_add_test(t, a_mirror_that_lags_behind_our_own_write_is_no_loss);
     tcase_add_test(t, after_a_restore_everything_rejoins);
+    tcase_add_test(t, a_spec_that_a_restored_etcd_does_not_have_is_written_again);
     tcase_add_test(t, a_life_that_stays_after_a_restore_is_somebody_else);
     tcase_add_test(t, a_new_link_goes_on_with_the_same_incarnation);
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
