@@ -1,0 +1,228 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agentd/keeper/keeper.h"
+
+enum { PATH_BYTES = 4096 };
+
+static void pause_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){ .tv_nsec = ms * KEEPER_MS }, NULL);
+}
+
+bool keeper_cgroup_event(int cgroup_fd, const char *name)
+{
+    char text[256];
+    const char *found;
+
+    if (keeper_read_at(cgroup_fd, "cgroup.events", text, sizeof text) <= 0)
+        return false;
+    found = strstr(text, name);
+    return found != NULL && strncmp(found + strlen(name), " 1", 2) == 0;
+}
+
+/* The agent may have made cgroups of its own in it. */
+static void remove_below(int dir_fd, int depth)
+{
+    int fd = dup(dir_fd);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    if (dir == NULL) {
+        keeper_close(&fd);
+        return;
+    }
+    rewinddir(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        int child = openat(dir_fd, entry->d_name, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+        if (child >= 0 && depth > 0)
+            remove_below(child, depth - 1);
+        keeper_close(&child);
+        (void)unlinkat(dir_fd, entry->d_name, AT_REMOVEDIR);
+    }
+    (void)closedir(dir);
+}
+
+static void empty(int fd)
+{
+    for (int i = 0; i < 1000 && keeper_cgroup_event(fd, "populated"); i++) {
+        (void)keeper_write_at(fd, "cgroup.kill", "1");
+        pause_ms(10);
+    }
+    if (keeper_cgroup_event(fd, "populated"))
+        keeper_log("error", "event=unkillable what=cgroup");
+    remove_below(fd, 8);
+}
+
+/* Where cgroup v2 is mounted: alone, or beside the hierarchies of v1. */
+static bool find_mount(char ret_path[PATH_BYTES])
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char line[PATH_BYTES * 2];
+    bool found = false;
+
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
+        found = strstr(line, " - cgroup2 ") != NULL &&
+                sscanf(line, "%*s %*s %*s %*s %4095s", ret_path) == 1;
+    if (file != NULL)
+        (void)fclose(file);
+    return found;
+}
+
+/* Our own cgroup in it: agents' are made below, so that what limits us limits them. */
+static bool find_own(char ret_path[PATH_BYTES])
+{
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    char line[PATH_BYTES];
+    bool found = false;
+
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
+        found = sscanf(line, "0::%4095s", ret_path) == 1;
+    if (file != NULL)
+        (void)fclose(file);
+    return found;
+}
+
+/* Whether a process of ours can be moved there, frozen and killed. */
+static bool works(int base_fd)
+{
+    int fd = -1;
+    int status = -1;
+
+    if (mkdirat(base_fd, "probe", 0755) < 0 && errno != EEXIST)
+        return false;
+    fd = openat(base_fd, "probe", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && faccessat(fd, "cgroup.kill", W_OK, 0) == 0 &&
+        keeper_write_at(fd, "cgroup.freeze", "0") == 0) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(keeper_write_at(fd, "cgroup.procs", "0") == 0 ? 0 : 1);
+        if (pid > 0)
+            (void)waitpid(pid, &status, 0);
+    }
+    keeper_close(&fd);
+    /* The kernel lets the dead leave a moment after they were reaped. */
+    for (int i = 0; i < 100 && unlinkat(base_fd, "probe", AT_REMOVEDIR) < 0; i++)
+        pause_ms(5);
+    return status == 0;
+}
+
+static int open_base(struct keeper *k, char path[PATH_BYTES])
+{
+    char own[PATH_BYTES];
+    struct stat st;
+    size_t len;
+
+    if (!find_mount(path) || !find_own(own) || fstat(k->state_fd, &st) < 0)
+        return -1;
+    len = strlen(path);
+    int more = snprintf(path + len, PATH_BYTES - len, "%s%sholdfast-%jx-%jx", own,
+                        own[strlen(own) - 1] == '/' ? "" : "/", (uintmax_t)st.st_dev,
+                        (uintmax_t)st.st_ino);
+    if (more < 0 || (size_t)more >= PATH_BYTES - len ||
+        (mkdir(path, 0755) < 0 && errno != EEXIST))
+        return -1;
+    return open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+}
+
+void keeper_cgroup_init(struct keeper *k)
+{
+    char path[PATH_BYTES];
+    const char *wish = getenv("HOLDFAST_AGENTD_CGROUPS");
+
+    k->cgroup_fd = -1;
+    if (wish != NULL && strcmp(wish, "off") == 0)
+        return;
+    k->cgroup_fd = open_base(k, path);
+    if (k->cgroup_fd >= 0 && !works(k->cgroup_fd)) {
+        keeper_close(&k->cgroup_fd);
+        (void)rmdir(path);
+    }
+    if (k->cgroup_fd < 0)
+        return;
+    k->flags |= AGENTD_HAS_CGROUPS;
+    empty(k->cgroup_fd); /* the directory is ours alone, so what is in it is left over */
+    /* For limits; where the controllers are not ours to give, there are none. */
+    (void)keeper_write_at(k->cgroup_fd, "cgroup.subtree_control", "+memory");
+    (void)keeper_write_at(k->cgroup_fd, "cgroup.subtree_control", "+pids");
+    int fd = openat(k->state_fd, "cgroup", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, path, strlen(path)) < 0)
+        keeper_log("warn", "event=unrecorded what=cgroup");
+    keeper_close(&fd);
+}
+
+void keeper_cgroup_done(struct keeper *k)
+{
+    char path[PATH_BYTES];
+
+    if (k->cgroup_fd < 0)
+        return;
+    keeper_close(&k->cgroup_fd);
+    if (keeper_read_at(k->state_fd, "cgroup", path, sizeof path) > 0 && rmdir(path) == 0)
+        (void)unlinkat(k->state_fd, "cgroup", 0);
+}
+
+int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m)
+{
+    char number[32];
+
+    if (mkdirat(k->cgroup_fd, m->who.instance, 0755) < 0)
+        return -errno;
+    s->cgroup_fd = openat(k->cgroup_fd, m->who.instance, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    if (s->cgroup_fd < 0)
+        return -errno;
+    (void)snprintf(number, sizeof number, "%ju", (uintmax_t)m->memory_max);
+    if (m->memory_max > 0)
+        (void)keeper_write_at(s->cgroup_fd, "memory.max", number);
+    (void)snprintf(number, sizeof number, "%ju", (uintmax_t)m->pids_max);
+    if (m->pids_max > 0)
+        (void)keeper_write_at(s->cgroup_fd, "pids.max", number);
+    return 0;
+}
+
+int keeper_cgroup_enter(struct keeper_slot *s, pid_t pid)
+{
+    char number[16];
+
+    (void)snprintf(number, sizeof number, "%d", (int)pid);
+    return keeper_write_at(s->cgroup_fd, "cgroup.procs", number);
+}
+
+void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s)
+{
+    if (s->cgroup_fd < 0)
+        return;
+    remove_below(s->cgroup_fd, 8);
+    keeper_close(&s->cgroup_fd);
+    if (k->cgroup_fd >= 0)
+        (void)unlinkat(k->cgroup_fd, s->a.who.instance, AT_REMOVEDIR);
+}
+
+void keeper_cgroup_empty_old(struct keeper *k)
+{
+    char path[PATH_BYTES];
+    int fd = -1;
+
+    if (keeper_read_at(k->state_fd, "cgroup", path, sizeof path) <= 0)
+        return;
+    /* A name that is anything else is not ours to kill. */
+    if (strstr(path, "/holdfast-") != NULL)
+        fd = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    empty(fd);
+    keeper_close(&fd);
+    if (rmdir(path) == 0)
+        (void)unlinkat(k->state_fd, "cgroup", 0);
+}

@@ -1,0 +1,176 @@
+/* dictate.c - the keeper's half of the scribe: starts it and hands over what is due. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "agentd/keeper/keeper.h"
+#include "agentd/keeper/scribe.h"
+
+int keeper_scribe_start(struct keeper *k)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    pid_t pid = fork();
+    if (pid == 0) {
+        keeper_keep_only((int[]){ pair[1], k->state_fd }, 2);
+        keeper_scribe_main(pair[1], k->state_fd);
+    }
+    (void)close(pair[1]);
+    if (pid < 0) {
+        (void)close(pair[0]);
+        return -errno;
+    }
+    k->scribe = pid;
+    k->scribe_fd = pair[0];
+    k->scribe_at = KEEPER_NEVER;
+    keeper_watch(k, k->scribe_fd, WATCH_SCRIBE, 0);
+    for (size_t i = 0; i < k->slot_count; i++) {
+        k->slots[i]->log_due = k->slots[i]->log_fds[0] >= 0;
+        k->slots[i]->log_open = false;
+    }
+    return 0;
+}
+
+void keeper_scribe_ended(struct keeper *k)
+{
+    keeper_close(&k->scribe_fd);
+    k->scribe = 0;
+    k->scribe_at = keeper_now() + 100 * KEEPER_MS;
+    if (!k->stopping)
+        keeper_log("warn", "event=scribe_ended next_ms=100");
+}
+
+void keeper_scribe_read(struct keeper *k)
+{
+    struct scribe_end end;
+    ssize_t len;
+
+    while (k->scribe_fd >= 0 &&
+           (len = recv(k->scribe_fd, &end, sizeof end, MSG_DONTWAIT)) != -1) {
+        if (len != (ssize_t)sizeof end) {
+            keeper_close(&k->scribe_fd); /* SIGCHLD follows */
+            return;
+        }
+        struct keeper_slot *s = keeper_slot_by_key(k, end.key);
+        if (s == NULL || !s->log_open)
+            continue;
+        s->log_open = false;
+        keeper_copy(s->a.exit.output, sizeof s->a.exit.output, end.output);
+        keeper_close(&s->log_fds[0]);
+        keeper_close(&s->log_fds[1]);
+        if (s->gone_ns != 0)
+            s->look_at = 0;
+    }
+}
+
+/* False when the scribe takes no more at the moment: a disk may be slow. */
+static bool dictate(struct keeper *k, const struct scribe_order *order, const void *bytes,
+                    const int fds[2])
+{
+    struct iovec parts[] = { { (void *)order, sizeof *order }, { (void *)bytes, order->len } };
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int) * 2)];
+    } control;
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+
+    if (fds != NULL) {
+        size_t len = sizeof(int) * (fds[1] >= 0 ? 2 : 1);
+
+        memset(&control, 0, sizeof control);
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(len);
+        struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
+        cmsg->cmsg_level = SOL_SOCKET;
+        cmsg->cmsg_type = SCM_RIGHTS;
+        cmsg->cmsg_len = CMSG_LEN(len);
+        memcpy(CMSG_DATA(cmsg), fds, len);
+    }
+    return k->scribe_fd >= 0 &&
+           sendmsg(k->scribe_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+static bool put(struct keeper *k, const char *name, const void *bytes, size_t len)
+{
+    struct scribe_order order = { .kind = SCRIBE_PUT, .len = (uint32_t)len };
+
+    keeper_copy(order.name, sizeof order.name, name);
+    return dictate(k, &order, bytes, NULL);
+}
+
+static bool drop(struct keeper *k, const char *name)
+{
+    struct scribe_order order = { .kind = SCRIBE_DROP };
+
+    keeper_copy(order.name, sizeof order.name, name);
+    return dictate(k, &order, NULL, NULL);
+}
+
+static bool put_number(struct keeper *k, const char *name, intmax_t number)
+{
+    char text[32];
+    int len = snprintf(text, sizeof text, "%jd\n", number);
+
+    return number == 0 ? drop(k, name) : put(k, name, text, (size_t)len);
+}
+
+static bool record(struct keeper *k, struct keeper_slot *s)
+{
+    static char buf[SCRIBE_PUT_MAX];
+    char name[AGENTD_ID_BYTES + 8];
+
+    (void)snprintf(name, sizeof name, "run/%s", s->a.who.instance);
+    return s->forgotten ? drop(k, name)
+                        : put(k, name, buf, keeper_state_encode(s, buf, sizeof buf));
+}
+
+static bool open_log(struct keeper *k, struct keeper_slot *s)
+{
+    struct scribe_order order = { .kind = SCRIBE_LOG, .key = s->key, .flags = s->flags };
+
+    keeper_copy(order.name, sizeof order.name, s->a.who.agent);
+    return dictate(k, &order, NULL, s->log_fds);
+}
+
+static bool flush_slot(struct keeper *k, struct keeper_slot *s)
+{
+    if (s->log_due) {
+        if (!open_log(k, s))
+            return false;
+        s->log_due = false;
+        s->log_open = true;
+    }
+    if (s->unrecorded || s->forgotten) {
+        if (!record(k, s))
+            return false;
+        s->unrecorded = false;
+    }
+    return true;
+}
+
+bool keeper_scribe_flush(struct keeper *k)
+{
+    for (size_t i = 0; i < k->slot_count;) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (!flush_slot(k, s))
+            return false;
+        if (s->forgotten)
+            keeper_slot_free(k, s);
+        else
+            i++;
+    }
+    if (k->lease_unrecorded && !put_number(k, "lease", k->lease.lease_id))
+        return false;
+    k->lease_unrecorded = false;
+    if (k->link_pid_unrecorded && !put_number(k, "link.pid", k->link))
+        return false;
+    k->link_pid_unrecorded = false;
+    return true;
+}

@@ -1,0 +1,243 @@
+/* keeper.h - the parts of the keeper, and what they share.
+ *
+ * One thread, one epoll loop, no queue: what is to be done or told follows from the state of
+ * the slots, so that nothing is lost when the link dies, hangs or is slow. Nothing in the loop
+ * waits: not for the link, not for an agent, and not for a disk (which is the scribe's to wait
+ * for), because the fence must fall on time. */
+#ifndef AGENTD_KEEPER_KEEPER_H
+#define AGENTD_KEEPER_KEEPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "agentd/keeper/protocol.h"
+
+#define KEEPER_NEVER  INT64_MAX
+#define KEEPER_MS     INT64_C(1000000)
+#define KEEPER_SECOND INT64_C(1000000000)
+
+/* A process that is to be stopped or was. */
+struct keeper_stopped {
+    pid_t pid;
+    uint64_t start_time;
+    bool was_stopped; /* by itself, before we came: it is not to be continued */
+};
+
+enum keeper_goal { GOAL_RUN, GOAL_STILL, GOAL_GONE };
+
+/* One process tree: an agent's instance. */
+struct keeper_slot {
+    struct agentd_agent a; /* what the link is told */
+    char *blob;            /* a.blob_len bytes */
+    enum keeper_goal goal;
+    bool released;   /* it was let go; the fence is for it */
+    bool main_gone;  /* the first process was reaped, by us or by its shim */
+    bool dirty;      /* the link has not heard of the latest change */
+    bool forgotten;  /* the link does not want it any more; only its record is to be removed */
+    bool unrecorded; /* its record on disk is older than the slot */
+    uint32_t flags;  /* AGENTD_SPAWN_... */
+    int64_t kill_at; /* END: when its grace is over; KEEPER_NEVER */
+    int64_t freeze_since; /* it is being stopped since then */
+    int64_t kill_since;   /* SIGKILL is being sent since then; 0 */
+    int64_t look_at;      /* when a frozen or ending tree is to be looked at again */
+    int64_t gone_ns;      /* the whole tree was gone; its output may still be under way */
+    int pidfd;            /* of the first process; -1 */
+    int gate_fd;          /* the held child waits at its other end; -1 */
+    int exec_fd;          /* ends when exec succeeds; else brings the error; -1 */
+    int log_fds[2];       /* kept for a scribe that has to be started anew; -1 */
+    bool log_open;        /* the scribe has them and has not seen their end */
+    bool log_due;         /* the scribe is still to be given them */
+    uint32_t key;         /* names the slot in the loop and to the scribe; never used twice */
+    int cgroup_fd;        /* the directory; -1 behind a shim */
+    pid_t shim;           /* 0 in a cgroup */
+    uint64_t shim_start;
+    int shim_fd;
+    bool shim_gone;
+    struct keeper_stopped *stopped;
+    size_t stopped_count, stopped_cap;
+};
+
+/* What /proc said, in one look. */
+struct keeper_process {
+    pid_t pid, ppid;
+    uint64_t start_time;
+    char state;
+    int threads;
+    int32_t owner; /* index of a slot, OWNER_STRAY or OWNER_NONE */
+};
+
+enum { OWNER_NONE = -1, OWNER_STRAY = -2 };
+
+struct keeper_scan {
+    struct keeper_process *list; /* by pid, as /proc lists them */
+    size_t count, cap;
+};
+
+struct keeper {
+    char **argv; /* as agentd got it; the link gets it, too */
+    char state_dir[AGENTD_PATH_BYTES];
+    int state_fd; /* the directory */
+    int lock_fd;
+    pid_t pid;
+    char boot_id[AGENTD_BOOT_BYTES];
+    int epoll_fd, signal_fd, fence_fd, kmsg_fd;
+    uint32_t flags;     /* AGENTD_HAS_... */
+    int cgroup_fd;      /* base directory of the agents' cgroups; -1: shims */
+    int oom_score;      /* of those that are not the keeper; INT32_MIN: untouched */
+    pid_t oom_pids[64]; /* that the kernel log named as killed for memory, a ring */
+    size_t oom_count;
+
+    struct agentd_page *page;
+    int page_fd;
+    int64_t armed_ns; /* the fence timer is set to; 0: to nothing */
+
+    pid_t link;
+    int link_fd;
+    int64_t link_at;      /* when to start the next one; KEEPER_NEVER: it runs */
+    int64_t link_started; /* when the latest was */
+    int64_t link_delay;
+    uint32_t link_starts;
+    bool link_blocked;   /* its socket took no more; nothing is read meanwhile */
+    bool link_ready;     /* this one has said READY */
+    bool link_was_ready; /* one has */
+    bool hello_due, synced_due;
+    uint64_t last_id; /* of a request of this link */
+    uint64_t signals; /* bit n: signal n is to be told */
+    int stop_signals; /* SIGTERM and SIGINT so far */
+    char *out;        /* a reply that the socket did not take yet */
+    size_t out_len;
+    char *in; /* a request as it was read */
+    bool lease_unrecorded, link_pid_unrecorded;
+    struct agentd_lease_state lease;
+    int64_t lost_lease_id;
+    char *memo;
+    uint32_t memo_len;
+
+    pid_t scribe;
+    int scribe_fd;
+    int64_t scribe_at;
+
+    struct keeper_slot **slots;
+    size_t slot_count, slot_cap;
+    uint32_t last_key;
+    struct keeper_scan scan;
+
+    bool stopping;
+    int exit_code;
+    int64_t stop_until; /* when everything has ended: wait so long for the link's FORGETs */
+};
+
+/* proc.c - small things about processes and files. */
+int64_t keeper_now(void); /* CLOCK_BOOTTIME in ns, read afresh */
+void keeper_log(const char *level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+ssize_t keeper_read_at(int dir_fd, const char *name, char *buf, size_t size); /* with a NUL */
+int keeper_write_at(int dir_fd, const char *name, const char *text); /* -errno on failure */
+bool keeper_read_stat(pid_t pid, struct keeper_process *ret);
+/* Sends the signal if that very process still is there. */
+bool keeper_signal(pid_t pid, uint64_t start_time, int signal);
+void keeper_close(int *fd);
+/* In a forked child: closes all but these (-1 are skipped) and 0, 1, 2. */
+void keeper_keep_only(int *fds, size_t count);
+void keeper_reset_signals(void);                            /* in a forked child */
+void keeper_copy(char *out, size_t size, const char *text); /* zero-padded, cut if need be */
+
+/* slot.c - the table of process trees, and where each of them is going. */
+struct keeper_slot *keeper_slot_new(struct keeper *k, const struct agentd_who *who);
+void keeper_slot_free(struct keeper *k, struct keeper_slot *s);
+struct keeper_slot *keeper_slot_find(struct keeper *k, const struct agentd_who *who);
+struct keeper_slot *keeper_slot_by_key(struct keeper *k, uint32_t key);
+void keeper_slot_changed(struct keeper_slot *s, enum agentd_state state);
+void keeper_slot_freeze(struct keeper *k, struct keeper_slot *s);
+void keeper_slot_thaw(struct keeper *k, struct keeper_slot *s);
+void keeper_slot_end(struct keeper *k, struct keeper_slot *s, int signal, int64_t grace_ns);
+void keeper_slot_kill(struct keeper *k, struct keeper_slot *s, uint32_t cause);
+/* The first process is gone. ru may be NULL; so may status, when nobody knows it. */
+void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *status,
+                           const struct rusage *ru);
+/* Takes every tree a step towards its goal; returns when to look again. */
+int64_t keeper_settle(struct keeper *k, int64_t now);
+
+/* child.c - makes a process, holds it, lets it go. */
+int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **ret_why);
+int keeper_release(struct keeper *k, struct keeper_slot *s, const struct agentd_release *m);
+void keeper_on_exec(struct keeper *k, struct keeper_slot *s);
+
+/* What a child needs to become an agent. */
+struct keeper_plan {
+    const struct agentd_spawn *spawn;
+    int gate_fd, exec_fd, out_fd, err_fd;
+    int oom_score;
+    pid_t parent;
+};
+_Noreturn void keeper_child_main(struct keeper_plan *plan);
+
+/* shim.c - the subreaper of one agent, where there is no cgroup. */
+struct keeper_shim_news {
+    pid_t pid;     /* of the agent's first process */
+    int32_t gone;  /* 0: it was made; 1: it has ended */
+    int32_t error; /* fork failed */
+    int32_t status;
+    struct rusage rusage;
+};
+_Noreturn void keeper_shim_main(int keeper_fd, struct keeper_plan *plan);
+void keeper_on_shim(struct keeper *k, struct keeper_slot *s);
+
+/* tree.c - all processes of an agent: found, stopped, continued, killed. */
+void keeper_scan(struct keeper *k);
+bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s); /* true: stands still */
+bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s);   /* true: runs */
+/* SIGKILL to all that are left; returns how many that were, 0 when the tree is gone. */
+size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s);
+/* SIGKILL to everything under a process, but not to itself; returns how many that were. */
+size_t keeper_tree_kill_below(struct keeper_scan *scan, pid_t root);
+
+/* cgroup.c - one cgroup v2 per agent. */
+void keeper_cgroup_init(struct keeper *k);
+void keeper_cgroup_done(struct keeper *k);
+int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m);
+int keeper_cgroup_enter(struct keeper_slot *s, pid_t pid);
+void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s);
+bool keeper_cgroup_event(int cgroup_fd, const char *name); /* "populated", "frozen" */
+void keeper_cgroup_empty_old(struct keeper *k);            /* what a crashed keeper left */
+
+/* fence.c - the deadline. */
+int keeper_fence_init(struct keeper *k);
+bool keeper_fence_has_passed(struct keeper *k);
+void keeper_fence_check(struct keeper *k);
+
+/* oom.c - was it the kernel, for memory? */
+void keeper_oom_init(struct keeper *k);
+bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s);
+
+/* link.c and request.c - the other half of agentd. */
+int keeper_link_start(struct keeper *k);
+void keeper_link_ended(struct keeper *k, int status);
+void keeper_link_read(struct keeper *k);
+void keeper_link_flush(struct keeper *k);
+_Noreturn void keeper_link_exec(char **argv);
+uint32_t keeper_request(struct keeper *k, const void *data, const char **ret_why);
+void keeper_shutdown(struct keeper *k, int code, int64_t grace_ns);
+
+/* dictate.c and scribe.c - a process that does all that could wait for a disk: logs and
+ * records. */
+int keeper_scribe_start(struct keeper *k);
+void keeper_scribe_ended(struct keeper *k);
+void keeper_scribe_read(struct keeper *k);
+/* Hands over what is due, without waiting; false when there is more to hand over later. */
+bool keeper_scribe_flush(struct keeper *k);
+
+/* state.c - the state directory. */
+int keeper_state_open(struct keeper *k);
+void keeper_state_recover(struct keeper *k); /* ends what a crashed keeper left */
+/* Builds the file that stands for the slot; returns its length. */
+size_t keeper_state_encode(const struct keeper_slot *s, char *buf, size_t size);
+
+/* main.c - the loop. */
+enum { WATCH_SIGNAL = 1, WATCH_FENCE, WATCH_LINK, WATCH_SCRIBE, WATCH_EXEC, WATCH_SHIM };
+void keeper_watch(struct keeper *k, int fd, uint32_t kind, uint32_t key);
+
+#endif

@@ -1,0 +1,270 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/keeper/keeper.h"
+
+#define DELAY_FIRST (100 * KEEPER_MS)
+#define DELAY_MAX   (5 * KEEPER_SECOND)
+#define HEALTHY_LIFE                                                                           \
+    (60 * KEEPER_SECOND) /* a link that lived so long has its delay forgotten */
+#define TURN_MAX 64      /* requests until the loop looks at the fence again */
+
+/* Beside us in a build tree as well as where we were installed. */
+_Noreturn void keeper_link_exec(char **argv)
+{
+    char path[PATH_MAX + 64];
+    const char *wish = getenv("HOLDFAST_AGENTD_LINK");
+    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+    path[len > 0 ? len : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash != NULL)
+        (void)snprintf(slash, sizeof path - (size_t)(slash - path),
+                       "/../libexec/holdfast/agentd-link");
+    argv[0] = (char *)"agentd-link";
+    (void)execv(wish != NULL ? wish : path, argv);
+    (void)dprintf(STDERR_FILENO, "agentd: cannot start %s: %s\n", wish != NULL ? wish : path,
+                  strerrordesc_np(errno));
+    _exit(1);
+}
+
+_Noreturn static void become_link(struct keeper *k, int fd)
+{
+    char number[16];
+    /* First out of the way, so that neither overwrites the other. */
+    int link_fd = fcntl(fd, F_DUPFD, 16);
+    int page_fd = fcntl(k->page_fd, F_DUPFD, 16);
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != k->pid)
+        _exit(1);
+    (void)setpgid(0, 0); /* a terminal's Ctrl-C is for the keeper, which tells it */
+    (void)dup2(link_fd, AGENTD_LINK_FD);
+    (void)dup2(page_fd, AGENTD_PAGE_FD);
+    keeper_keep_only((int[]){ AGENTD_LINK_FD, AGENTD_PAGE_FD }, 2);
+    keeper_reset_signals();
+    (void)snprintf(number, sizeof number, "%d", k->oom_score);
+    if (k->oom_score != INT32_MIN)
+        (void)keeper_write_at(AT_FDCWD, "/proc/self/oom_score_adj", number);
+    keeper_link_exec(k->argv);
+}
+
+int keeper_link_start(struct keeper *k)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    /* One message of the largest size must fit, whatever the default is. */
+    for (int i = 0; i < 2; i++)
+        (void)setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &(int){ AGENTD_MESSAGE_MAX * 2 },
+                         sizeof(int));
+    pid_t pid = fork();
+    if (pid == 0)
+        become_link(k, pair[1]);
+    (void)close(pair[1]);
+    if (pid < 0) {
+        (void)close(pair[0]);
+        return -errno;
+    }
+    k->link = pid;
+    k->link_fd = pair[0];
+    k->link_at = KEEPER_NEVER;
+    k->link_started = keeper_now();
+    k->link_starts++;
+    k->link_ready = false;
+    k->link_blocked = false;
+    k->last_id = 0;
+    k->out_len = 0;
+    k->hello_due = k->synced_due = true;
+    k->link_pid_unrecorded = true;
+    for (size_t i = 0; i < k->slot_count; i++)
+        k->slots[i]->dirty = !k->slots[i]->forgotten;
+    keeper_watch(k, k->link_fd, WATCH_LINK, 0);
+    return 0;
+}
+
+static int code_of(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void keeper_link_ended(struct keeper *k, int status)
+{
+    int64_t now = keeper_now();
+
+    keeper_close(&k->link_fd);
+    k->link = 0;
+    if (k->stopping)
+        return;
+    if (!k->link_was_ready && k->slot_count == 0) {
+        k->stopping = true; /* it could not even begin, and has said why */
+        k->exit_code = code_of(status);
+        return;
+    }
+    if (now - k->link_started > HEALTHY_LIFE || k->link_delay == 0)
+        k->link_delay = DELAY_FIRST;
+    k->link_at = now + k->link_delay;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == AGENTD_LINK_AGAIN && k->link_ready)
+        k->link_at = now;
+    else
+        k->link_delay = k->link_delay * 2 > DELAY_MAX ? DELAY_MAX : k->link_delay * 2;
+    keeper_log("warn", "event=link_ended code=%d next_ms=%jd", code_of(status),
+               (intmax_t)((k->link_at - now) / KEEPER_MS));
+}
+
+static void set_blocked(struct keeper *k, bool is_blocked)
+{
+    struct epoll_event event = { .events = is_blocked ? EPOLLOUT : EPOLLIN,
+                                 .data.u64 = (uint64_t)WATCH_LINK << 32 };
+
+    if (k->link_blocked != is_blocked)
+        (void)epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, k->link_fd, &event);
+    k->link_blocked = is_blocked;
+}
+
+/* True when the socket took it. What it did not take is sent later, as it is then. */
+static bool give(struct keeper *k, const void *fixed, size_t len, const void *rest,
+                 size_t rest_len)
+{
+    struct iovec parts[] = { { (void *)fixed, len }, { (void *)rest, rest_len } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    bool is_sent =
+        k->link_fd >= 0 && sendmsg(k->link_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+
+    if (!is_sent && k->link_fd >= 0)
+        set_blocked(k, true);
+    return is_sent;
+}
+
+static bool give_hello(struct keeper *k)
+{
+    struct agentd_hello m = { .head = { .length = (uint32_t)(sizeof m + k->memo_len),
+                                        .type = AGENTD_HELLO },
+                              .version = AGENTD_PROTOCOL_VERSION,
+                              .flags = k->flags,
+                              .keeper_pid = k->pid,
+                              .link_starts = k->link_starts,
+                              .memo_len = k->memo_len,
+                              .lease = k->lease,
+                              .lost_lease_id = k->lost_lease_id };
+
+    for (size_t i = 0; i < k->slot_count; i++)
+        m.agents += !k->slots[i]->forgotten;
+    keeper_copy(m.boot_id, sizeof m.boot_id, k->boot_id);
+    keeper_copy(m.state_dir, sizeof m.state_dir, k->state_dir);
+    return give(k, &m, sizeof m, k->memo, k->memo_len);
+}
+
+static bool give_agents(struct keeper *k)
+{
+    for (size_t i = 0; i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (!s->dirty || s->forgotten)
+            continue;
+        s->a.head.length = (uint32_t)sizeof s->a + s->a.blob_len;
+        if (!give(k, &s->a, sizeof s->a, s->blob, s->a.blob_len))
+            return false;
+        s->dirty = false;
+    }
+    return true;
+}
+
+static bool give_signals(struct keeper *k)
+{
+    for (int signal = 1; signal < 64 && k->link_ready; signal++) {
+        struct agentd_signal m = { .head = { .length = sizeof m, .type = AGENTD_SIGNAL },
+                                   .signal = signal };
+
+        if ((k->signals & UINT64_C(1) << signal) == 0)
+            continue;
+        if (!give(k, &m, sizeof m, NULL, 0))
+            return false;
+        k->signals &= ~(UINT64_C(1) << signal);
+    }
+    return true;
+}
+
+void keeper_link_flush(struct keeper *k)
+{
+    const struct agentd_head synced = { .length = sizeof synced, .type = AGENTD_SYNCED };
+
+    if (k->link_fd < 0)
+        return;
+    if (k->out_len > 0 && !give(k, k->out, k->out_len, NULL, 0))
+        return;
+    k->out_len = 0;
+    if (k->hello_due && !give_hello(k))
+        return;
+    k->hello_due = false;
+    if (!give_agents(k))
+        return;
+    if (k->synced_due && !give(k, &synced, sizeof synced, NULL, 0))
+        return;
+    k->synced_due = false;
+    if (give_signals(k))
+        set_blocked(k, false);
+}
+
+static void reply(struct keeper *k, uint64_t id, uint32_t code, const char *text)
+{
+    struct agentd_reply m = { .head = { .length = sizeof m, .type = AGENTD_REPLY, .id = id },
+                              .code = code };
+
+    keeper_copy(m.text, sizeof m.text, text);
+    if (give(k, &m, sizeof m, NULL, 0))
+        return;
+    memcpy(k->out, &m, sizeof m); /* until then no other request is read */
+    k->out_len = sizeof m;
+}
+
+static void answer(struct keeper *k, size_t len)
+{
+    const struct agentd_head *head = (const struct agentd_head *)k->in;
+    uint64_t id = len >= sizeof *head ? head->id : 0;
+    const char *why = agentd_check_request(k->in, len);
+    uint32_t code = AGENTD_CODE_MALFORMED;
+
+    if (why == NULL && id <= k->last_id) {
+        why = "the id is not greater than the last one";
+    } else if (why == NULL) {
+        k->last_id = id;
+        why = "";
+        code = keeper_request(k, k->in, &why);
+    }
+    reply(k, id, code, why);
+    explicit_bzero(k->in, len); /* an agent's token does not lie about */
+}
+
+void keeper_link_read(struct keeper *k)
+{
+    for (int i = 0; i < TURN_MAX && k->link_fd >= 0 && k->out_len == 0; i++) {
+        ssize_t len = recv(k->link_fd, k->in, AGENTD_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
+
+        if (len < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (len <= 0) {
+            /* It does not talk to us any more: SIGCHLD follows, and a new one. */
+            if (k->link > 0)
+                (void)kill(k->link, SIGKILL);
+            keeper_close(&k->link_fd);
+            return;
+        }
+        if (len > AGENTD_MESSAGE_MAX)
+            reply(k, 0, AGENTD_CODE_MALFORMED, "longer than a message may be");
+        else
+            answer(k, (size_t)len);
+    }
+}

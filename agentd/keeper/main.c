@@ -1,0 +1,352 @@
+/* main.c - agentd: begins, and turns the loop. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/keeper/keeper.h"
+
+#define FORGET_GRACE                                                                           \
+    (3 * KEEPER_SECOND) /* after the last end, for a link that is shutting down */
+#define SCRIBE_RETRY (20 * KEEPER_MS)
+#define OOM_SCORE    (-900)
+
+void keeper_watch(struct keeper *k, int fd, uint32_t kind, uint32_t key)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u64 = (uint64_t)kind << 32 | key };
+
+    (void)epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* The command line is the link's to understand; the keeper looks for what it cannot do without.
+ */
+
+static const char *value_of(char **argv, const char *option)
+{
+    size_t len = strlen(option);
+
+    for (char **arg = argv + 1; *arg != NULL && strcmp(*arg, "--") != 0; arg++) {
+        if (strcmp(*arg, option) == 0)
+            return arg[1];
+        if (strncmp(*arg, option, len) == 0 && (*arg)[len] == '=')
+            return *arg + len + 1;
+    }
+    return NULL;
+}
+
+/* Commands that start no agents, and questions. */
+static bool is_for_link_alone(char **argv)
+{
+    static const char *const QUESTIONS[] = { "--help", "-h", "--version", "--config-dump" };
+
+    if (argv[1] == NULL || (argv[1][0] != '-' && strcmp(argv[1], "run") != 0))
+        return true;
+    for (char **arg = argv + 1; *arg != NULL && strcmp(*arg, "--") != 0; arg++) {
+        for (size_t i = 0; i < sizeof QUESTIONS / sizeof QUESTIONS[0]; i++) {
+            if (strcmp(*arg, QUESTIONS[i]) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Each `agentd run` has a directory of its own, named after its agent. */
+static int choose_state_dir(struct keeper *k)
+{
+    const char *dir = value_of(k->argv, "--state-dir");
+    const char *name = value_of(k->argv, "--name");
+    const char *home = getenv("XDG_STATE_HOME");
+    const char *tail = home != NULL ? "" : "/.local/state";
+    int len;
+
+    if (dir == NULL)
+        dir = getenv("HOLDFAST_STATE_DIR");
+    if (home == NULL)
+        home = getenv("HOME");
+    if (geteuid() == 0 || home == NULL) {
+        home = "/var/lib";
+        tail = "";
+    }
+    if (dir != NULL)
+        len = snprintf(k->state_dir, sizeof k->state_dir, "%s", dir);
+    else if (strcmp(k->argv[1], "run") != 0)
+        len = snprintf(k->state_dir, sizeof k->state_dir, "%s%s/holdfast/agentd", home, tail);
+    else if (name != NULL && agentd_is_name(name, strlen(name) + 1))
+        len = snprintf(k->state_dir, sizeof k->state_dir, "%s%s/holdfast/run-%s", home, tail,
+                       name);
+    else
+        return -EINVAL;
+    return len > 0 && (size_t)len < sizeof k->state_dir ? 0 : -ENAMETOOLONG;
+}
+
+/* Standard descriptors that are closed would be taken by what we open next. */
+static void fill_stdio(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static void protect(struct keeper *k)
+{
+    char text[16];
+
+    k->oom_score = INT32_MIN;
+    if (keeper_read_at(AT_FDCWD, "/proc/self/oom_score_adj", text, sizeof text) > 0 &&
+        strtol(text, NULL, 10) > OOM_SCORE) {
+        int old = (int)strtol(text, NULL, 10);
+
+        (void)snprintf(text, sizeof text, "%d", OOM_SCORE);
+        if (keeper_write_at(AT_FDCWD, "/proc/self/oom_score_adj", text) == 0)
+            k->oom_score = old;
+    }
+#ifndef __SANITIZE_ADDRESS__
+    /* Nobody of our user reads the environment or the memory of the keeper. */
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0)
+        k->flags |= AGENTD_HAS_LOCKED;
+    else
+        keeper_log("warn", "event=not_locked why=\"%s\"", strerrordesc_np(errno));
+#endif
+    if (geteuid() == 0)
+        k->flags |= AGENTD_HAS_ROOT;
+}
+
+static int open_signals(struct keeper *k)
+{
+    static const int SIGNALS[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR2 };
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof SIGNALS / sizeof SIGNALS[0]; i++)
+        (void)sigaddset(&set, SIGNALS[i]);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    k->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (k->signal_fd < 0)
+        return -errno;
+    keeper_watch(k, k->signal_fd, WATCH_SIGNAL, 0);
+    return 0;
+}
+
+static int begin(struct keeper *k)
+{
+    int rc = 0;
+
+    k->in = malloc(AGENTD_MESSAGE_MAX);
+    k->out = malloc(sizeof(struct agentd_reply));
+    k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (k->in == NULL || k->out == NULL || k->epoll_fd < 0 ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return -ENOMEM;
+    if ((rc = open_signals(k)) < 0 || (rc = keeper_fence_init(k)) < 0)
+        return rc;
+    keeper_oom_init(k);
+    keeper_state_recover(k);
+    keeper_cgroup_init(k);
+    protect(k);
+    if ((rc = keeper_scribe_start(k)) < 0)
+        return rc;
+    keeper_log("info", "event=kept state_dir=%s trees=%s", k->state_dir,
+               k->cgroup_fd >= 0 ? "cgroup" : "shim");
+    return keeper_link_start(k);
+}
+
+static void reaped(struct keeper *k, pid_t pid, int status, const struct rusage *ru)
+{
+    if (pid == k->link) {
+        keeper_link_ended(k, status);
+        return;
+    }
+    if (pid == k->scribe) {
+        keeper_scribe_ended(k);
+        return;
+    }
+    for (size_t i = 0; i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (s->shim == pid && !s->shim_gone && s->a.state != AGENTD_STATE_ENDED) {
+            keeper_on_shim(k, s); /* what it said last */
+            s->shim_gone = true;
+            keeper_slot_kill(k, s, 0);
+        } else if (s->a.pid == pid && !s->main_gone) {
+            keeper_slot_main_gone(k, s, &status, ru);
+        }
+    }
+}
+
+static void on_signals(struct keeper *k)
+{
+    struct signalfd_siginfo info;
+    struct rusage ru;
+    int status;
+    pid_t pid;
+
+    while (read(k->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        k->signals |= UINT64_C(1) << info.ssi_signo;
+        if (info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT)
+            continue;
+        if (++k->stop_signals == 3) {
+            keeper_shutdown(k, 128 + (int)info.ssi_signo, 0);
+            k->stop_until = 0; /* whatever the link still wanted */
+        }
+    }
+    while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
+        reaped(k, pid, status, &ru);
+}
+
+static void on_event(struct keeper *k, uint64_t data)
+{
+    uint64_t expirations;
+    struct keeper_slot *s = keeper_slot_by_key(k, (uint32_t)data);
+
+    switch (data >> 32) {
+    case WATCH_SIGNAL: on_signals(k); break;
+    case WATCH_FENCE: (void)!read(k->fence_fd, &expirations, sizeof expirations); break;
+    case WATCH_LINK: keeper_link_read(k); break;
+    case WATCH_SCRIBE: keeper_scribe_read(k); break;
+    case WATCH_EXEC:
+        if (s != NULL && s->exec_fd >= 0)
+            keeper_on_exec(k, s);
+        break;
+    case WATCH_SHIM:
+        if (s != NULL)
+            keeper_on_shim(k, s);
+        break;
+    default: break;
+    }
+}
+
+static int64_t start_what_is_due(struct keeper *k, int64_t now)
+{
+    if (k->link_at <= now && !k->stopping && keeper_link_start(k) < 0)
+        k->link_at = now + KEEPER_SECOND;
+    if (k->scribe_at <= now && keeper_scribe_start(k) < 0)
+        k->scribe_at = now + KEEPER_SECOND;
+    return k->link_at < k->scribe_at ? k->link_at : k->scribe_at;
+}
+
+/* Everything has ended, and the link has taken notice or will not. */
+static bool is_over(struct keeper *k, int64_t now)
+{
+    bool is_known = true;
+
+    if (!k->stopping)
+        return false;
+    for (size_t i = 0; i < k->slot_count; i++) {
+        if (k->slots[i]->a.state != AGENTD_STATE_ENDED)
+            return false;
+        is_known = is_known && k->slots[i]->forgotten;
+    }
+    if (k->stop_until == KEEPER_NEVER)
+        k->stop_until = now + FORGET_GRACE;
+    return is_known || k->link_fd < 0 || now >= k->stop_until;
+}
+
+static int wait_ms(int64_t until, int64_t now)
+{
+    if (until == KEEPER_NEVER)
+        return -1;
+    if (until <= now)
+        return 0;
+    int64_t ms = (until - now + KEEPER_MS - 1) / KEEPER_MS;
+    return ms > 60000 ? 60000 : (int)ms;
+}
+
+static void turn(struct keeper *k)
+{
+    struct epoll_event events[32];
+    int64_t next = 0;
+
+    for (int64_t now = keeper_now(); !is_over(k, now); now = keeper_now()) {
+        int count = epoll_wait(k->epoll_fd, events, 32, wait_ms(next, now));
+
+        keeper_fence_check(k);
+        for (int i = 0; i < count; i++)
+            on_event(k, events[i].data.u64);
+        now = keeper_now();
+        next = start_what_is_due(k, now);
+        keeper_fence_check(k); /* something may have been released */
+        int64_t settle = keeper_settle(k, now);
+        keeper_link_flush(k);
+        int64_t retry = keeper_scribe_flush(k) ? KEEPER_NEVER : now + SCRIBE_RETRY;
+        next = settle < next ? settle : next;
+        next = retry < next ? retry : next;
+        next = k->stop_until < next ? k->stop_until : next;
+    }
+}
+
+static void wait_for(pid_t pid, int seconds)
+{
+    for (int i = 0; pid > 0 && i < seconds * 100; i++) {
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return;
+        (void)usleep(10000);
+    }
+    if (pid > 0)
+        (void)kill(pid, SIGKILL);
+}
+
+static void end(struct keeper *k)
+{
+    /* The link sees the end of the socket and goes. */
+    keeper_close(&k->link_fd);
+    wait_for(k->link, k->stop_until == 0 ? 0 : 3);
+    k->link = 0;
+    k->link_pid_unrecorded = true;
+    (void)keeper_scribe_flush(k);
+    keeper_close(&k->scribe_fd);
+    wait_for(k->scribe, 3);
+    while (k->slot_count > 0)
+        keeper_slot_free(k, k->slots[0]);
+    keeper_cgroup_done(k);
+    (void)unlinkat(k->state_fd, "keeper.pid", 0);
+    free(k->slots);
+    free(k->scan.list);
+    free(k->memo);
+    free(k->in);
+    free(k->out);
+}
+
+int main(int argc, char **argv)
+{
+    static struct keeper keeper;
+    struct keeper *k = &keeper;
+    int rc;
+
+    (void)argc;
+    fill_stdio();
+    if (is_for_link_alone(argv))
+        keeper_link_exec(argv);
+    k->argv = argv;
+    rc = choose_state_dir(k);
+    if (rc == -EINVAL)
+        keeper_link_exec(argv); /* `run` without a valid name: it knows what to say */
+    k->pid = getpid();
+    k->state_fd = k->lock_fd = k->cgroup_fd = k->link_fd = k->scribe_fd = -1;
+    k->link_at = k->scribe_at = k->stop_until = KEEPER_NEVER;
+    if (rc < 0 || keeper_state_open(k) < 0)
+        return 1;
+    rc = begin(k);
+    if (rc < 0) {
+        (void)dprintf(STDERR_FILENO, "agentd: cannot begin: %s\n", strerrordesc_np(-rc));
+        return 1;
+    }
+    turn(k);
+    end(k);
+    return k->exit_code;
+}

@@ -1,0 +1,300 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/keeper/keeper.h"
+
+/* How long we wait, at most, for what cannot be waited for with a descriptor. */
+#define LOOK_AGAIN   (2 * KEEPER_MS)
+#define LOOK_STILL   KEEPER_SECOND      /* is somebody else continuing what we stopped? */
+#define OUTPUT_GRACE (100 * KEEPER_MS)  /* for the last output of a tree that is gone */
+#define FREEZE_LIMIT (1000 * KEEPER_MS) /* then the fence kills what it cannot stop */
+
+struct keeper_slot *keeper_slot_new(struct keeper *k, const struct agentd_who *who)
+{
+    struct keeper_slot *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return NULL;
+    if (k->slot_count == k->slot_cap) {
+        size_t cap = k->slot_cap == 0 ? 16 : k->slot_cap * 2;
+        struct keeper_slot **slots = reallocarray(k->slots, cap, sizeof *slots);
+
+        if (slots == NULL) {
+            free(s);
+            return NULL;
+        }
+        k->slots = slots;
+        k->slot_cap = cap;
+    }
+    s->a.head = (struct agentd_head){ .type = AGENTD_AGENT };
+    s->a.who = *who;
+    keeper_copy(s->a.boot_id, sizeof s->a.boot_id, k->boot_id);
+    s->kill_at = s->look_at = KEEPER_NEVER;
+    s->pidfd = s->gate_fd = s->exec_fd = s->cgroup_fd = s->shim_fd = -1;
+    s->log_fds[0] = s->log_fds[1] = -1;
+    s->key = ++k->last_key;
+    k->slots[k->slot_count++] = s;
+    return s;
+}
+
+static void close_all(struct keeper_slot *s)
+{
+    keeper_close(&s->pidfd);
+    keeper_close(&s->gate_fd);
+    keeper_close(&s->exec_fd);
+    keeper_close(&s->shim_fd);
+    keeper_close(&s->log_fds[0]);
+    keeper_close(&s->log_fds[1]);
+    s->log_open = s->log_due = false;
+}
+
+void keeper_slot_free(struct keeper *k, struct keeper_slot *s)
+{
+    for (size_t i = 0; i < k->slot_count; i++) {
+        if (k->slots[i] != s)
+            continue;
+        memmove(&k->slots[i], &k->slots[i + 1], (k->slot_count - i - 1) * sizeof(void *));
+        k->slot_count--;
+        break;
+    }
+    close_all(s);
+    keeper_close(&s->cgroup_fd);
+    free(s->stopped);
+    free(s->blob);
+    free(s);
+}
+
+struct keeper_slot *keeper_slot_find(struct keeper *k, const struct agentd_who *who)
+{
+    for (size_t i = 0; i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (!s->forgotten && strcmp(s->a.who.instance, who->instance) == 0 &&
+            strcmp(s->a.who.agent, who->agent) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+struct keeper_slot *keeper_slot_by_key(struct keeper *k, uint32_t key)
+{
+    for (size_t i = 0; i < k->slot_count; i++) {
+        if (k->slots[i]->key == key)
+            return k->slots[i];
+    }
+    return NULL;
+}
+
+void keeper_slot_changed(struct keeper_slot *s, enum agentd_state state)
+{
+    s->a.state = state;
+    s->dirty = true;
+    s->unrecorded = true;
+}
+
+void keeper_slot_freeze(struct keeper *k, struct keeper_slot *s)
+{
+    (void)k;
+    s->goal = GOAL_STILL;
+    s->freeze_since = keeper_now();
+    s->look_at = 0;
+    keeper_slot_changed(s, AGENTD_STATE_FREEZING);
+}
+
+void keeper_slot_thaw(struct keeper *k, struct keeper_slot *s)
+{
+    (void)k;
+    s->goal = GOAL_RUN;
+    s->look_at = 0;
+    keeper_slot_changed(s, AGENTD_STATE_THAWING);
+}
+
+void keeper_slot_kill(struct keeper *k, struct keeper_slot *s, uint32_t cause)
+{
+    (void)k;
+    if (!s->main_gone)
+        s->a.exit.causes |= cause;
+    s->kill_at = KEEPER_NEVER;
+    s->goal = GOAL_GONE;
+    s->look_at = 0;
+    if (s->a.state != AGENTD_STATE_STUCK)
+        keeper_slot_changed(s, AGENTD_STATE_ENDING);
+}
+
+/* Asking is for what runs: who stands still could not answer. */
+void keeper_slot_end(struct keeper *k, struct keeper_slot *s, int signal, int64_t grace_ns)
+{
+    if (s->goal != GOAL_RUN || !s->released || s->pidfd < 0 || grace_ns == 0) {
+        keeper_slot_kill(k, s, AGENTD_CAUSE_ASKED);
+        return;
+    }
+    int64_t kill_at = keeper_now() + grace_ns;
+    if (kill_at < s->kill_at)
+        s->kill_at = kill_at;
+    if (!s->main_gone)
+        s->a.exit.causes |= AGENTD_CAUSE_ASKED;
+    (void)syscall(SYS_pidfd_send_signal, s->pidfd, signal, NULL, 0);
+    keeper_slot_changed(s, AGENTD_STATE_ENDING);
+}
+
+static void describe(struct keeper_slot *s)
+{
+    struct agentd_exit *e = &s->a.exit;
+    int status = e->wait_status;
+
+    if (e->evidence[0] != '\0')
+        return;
+    if ((e->causes & AGENTD_CAUSE_NO_STATUS) != 0)
+        keeper_copy(e->evidence, sizeof e->evidence, "ended unseen: nobody knows its status");
+    else if ((e->causes & AGENTD_CAUSE_OOM) != 0)
+        keeper_copy(e->evidence, sizeof e->evidence, "killed by the kernel for memory");
+    else if (WIFSIGNALED(status))
+        (void)snprintf(e->evidence, sizeof e->evidence, "killed by signal %d (%s)%s",
+                       WTERMSIG(status), sigdescr_np(WTERMSIG(status)),
+                       WCOREDUMP(status) ? ", core dumped" : "");
+    else
+        (void)snprintf(e->evidence, sizeof e->evidence, "exited with status %d",
+                       WEXITSTATUS(status));
+}
+
+void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *status,
+                           const struct rusage *ru)
+{
+    struct agentd_exit *e = &s->a.exit;
+
+    if (s->main_gone)
+        return;
+    if (s->exec_fd >= 0)
+        keeper_on_exec(k, s);
+    s->main_gone = true;
+    e->ended_ns = keeper_now();
+    if (status == NULL)
+        e->causes |= AGENTD_CAUSE_NO_STATUS;
+    else
+        e->wait_status = *status;
+    if (ru != NULL) {
+        e->user_us = ru->ru_utime.tv_sec * 1000000 + ru->ru_utime.tv_usec;
+        e->system_us = ru->ru_stime.tv_sec * 1000000 + ru->ru_stime.tv_usec;
+        e->max_rss_kb = ru->ru_maxrss;
+    }
+    if (!s->released && (e->causes & AGENTD_CAUSE_NOT_MADE) == 0)
+        e->causes |= AGENTD_CAUSE_DISCARDED;
+    if (status != NULL && s->goal != GOAL_GONE && keeper_oom_killed(k, s))
+        e->causes |= AGENTD_CAUSE_OOM;
+    describe(s);
+    keeper_slot_kill(k, s, 0);
+}
+
+static void finish(struct keeper *k, struct keeper_slot *s, int64_t now)
+{
+    if (s->gone_ns == 0)
+        s->gone_ns = now;
+    if ((s->log_open || s->log_due) && now < s->gone_ns + OUTPUT_GRACE) {
+        s->look_at = s->gone_ns + OUTPUT_GRACE;
+        return;
+    }
+    keeper_cgroup_remove(k, s);
+    close_all(s);
+    s->stopped_count = 0;
+    s->look_at = s->kill_at = KEEPER_NEVER;
+    s->a.done_order = s->a.order;
+    s->a.frozen_ns = 0;
+    keeper_slot_changed(s, AGENTD_STATE_ENDED);
+}
+
+static void kill_on(struct keeper *k, struct keeper_slot *s, int64_t now)
+{
+    size_t left = s->gone_ns != 0 ? 0 : keeper_tree_kill(k, s);
+
+    if (left == 0 && s->shim_gone && !s->main_gone)
+        keeper_slot_main_gone(k, s, NULL, NULL); /* its shim took the status with it */
+    if (left == 0 && s->main_gone) {
+        finish(k, s, now);
+        return;
+    }
+    size_t others = left - (s->shim > 0 && !s->shim_gone && left > 0);
+    if (s->main_gone && others > s->a.exit.stragglers)
+        s->a.exit.stragglers = (uint32_t)others;
+    if (s->kill_since == 0)
+        s->kill_since = now;
+    /* The longer it takes, the less often. */
+    int64_t wait = (now - s->kill_since) / 8;
+    s->look_at = now + (wait < LOOK_AGAIN        ? LOOK_AGAIN
+                        : wait > 50 * LOOK_AGAIN ? 50 * LOOK_AGAIN
+                                                 : wait);
+    if (now - s->kill_since > AGENTD_STUCK_MS * KEEPER_MS && s->a.state != AGENTD_STATE_STUCK)
+        keeper_slot_changed(s, AGENTD_STATE_STUCK);
+}
+
+static void freeze_on(struct keeper *k, struct keeper_slot *s, int64_t now)
+{
+    if (!keeper_tree_freeze(k, s)) {
+        s->look_at = now + LOOK_AGAIN;
+        /* What is in a cgroup cannot run on once that is told to freeze. */
+        if (s->cgroup_fd < 0 && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
+            keeper_slot_kill(k, s, AGENTD_CAUSE_FENCED);
+        return;
+    }
+    s->look_at = s->cgroup_fd < 0 ? now + LOOK_STILL : KEEPER_NEVER;
+    s->freeze_since = now;
+    if (s->a.state == AGENTD_STATE_FROZEN)
+        return;
+    s->a.frozen_ns = now;
+    s->a.done_order = s->a.order;
+    keeper_slot_changed(s, AGENTD_STATE_FROZEN);
+}
+
+static void thaw_on(struct keeper *k, struct keeper_slot *s, int64_t now)
+{
+    if (!keeper_tree_thaw(k, s)) {
+        s->look_at = now + LOOK_AGAIN;
+        return;
+    }
+    s->look_at = KEEPER_NEVER;
+    s->a.frozen_ns = 0;
+    s->a.fenced = 0;
+    s->a.done_order = s->a.order;
+    /* It may have been frozen between its release and its exec. */
+    keeper_slot_changed(s, s->a.begun_ns == 0 ? AGENTD_STATE_STARTING : AGENTD_STATE_RUNNING);
+}
+
+static bool needs_step(const struct keeper_slot *s, int64_t now)
+{
+    return s->a.state != AGENTD_STATE_ENDED && (s->look_at <= now || s->kill_at <= now);
+}
+
+int64_t keeper_settle(struct keeper *k, int64_t now)
+{
+    int64_t next = KEEPER_NEVER;
+    bool has_scanned = false;
+
+    for (size_t i = 0; i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (!needs_step(s, now)) {
+            next = s->look_at < next ? s->look_at : next;
+            next = s->kill_at < next ? s->kill_at : next;
+            continue;
+        }
+        if (s->kill_at <= now)
+            keeper_slot_kill(k, s, AGENTD_CAUSE_ASKED);
+        if (s->cgroup_fd < 0 && s->goal != GOAL_RUN && s->gone_ns == 0 && !has_scanned) {
+            keeper_scan(k);
+            has_scanned = true;
+        }
+        if (s->goal == GOAL_GONE)
+            kill_on(k, s, now);
+        else if (s->goal == GOAL_STILL)
+            freeze_on(k, s, now);
+        else
+            thaw_on(k, s, now);
+        next = s->look_at < next ? s->look_at : next;
+    }
+    return next;
+}
