@@ -41,6 +41,7 @@ static void take_over(struct node_agent *a, const struct hf_node_held *held)
     a->pid = held->pid;
     a->start_time = held->start_time;
     a->process = held->begun ? PROCESS_BEGUN : PROCESS_HELD;
+    a->blind = held->begun;
     a->ready = held->begun; /* how soon it failed cannot be told any more */
     a->started = a->boot_over = held->started || held->begun;
     a->frozen = held->frozen;
@@ -449,7 +450,7 @@ static int on_answer(struct hf_node *node, struct hf_event_answer *answer)
         err = HF_OK;
     else if (op == OP_ASK)
         err = hf_node_ask_answer(a, answer);
-    else if (op == OP_SETTLE || op == OP_ADOPT_READ)
+    else if (op == OP_SETTLE || op == OP_ADOPT_READ || op == OP_RECOVERED)
         err = hf_node_settle_answer(a, answer);
     else
         err = hf_node_start_answer(node, a, answer);

@@ -104,7 +104,12 @@ int hf_node_settle(struct hf_node *node, struct node_agent *a, struct hf_intent 
                     HF_NODE_NEVER);
         return hf_node_send(node, a, OP_ADOPT, "its owner is back as another incarnation", ret);
     }
+    if (a->blind && a->life_count > 0)
+        return hf_node_read(
+            node, a, OP_RECOVERED,
+            (struct hf_intent_read){ .key = { HF_KEY_HEALTH, .name = a->name } }, ret);
     a->settled = true;
+    a->blind = false;
     a->life_count = 0;
     a->dirty = true;
     hf_node_say(a, "it is registered, and its tasks are its own", "nothing", HF_NODE_NEVER);
@@ -211,12 +216,28 @@ static int look_again(struct node_agent *a, struct hf_event_answer *answer)
     return HF_OK;
 }
 
+/* A task that was taken from it does not name it any more; that one was is counted with the
+ * agent. */
+static void look_back(struct node_agent *a, const struct hf_event_answer *answer)
+{
+    const Holdfast__V1__Health *health =
+        answer->found_count > 0 ? (const Holdfast__V1__Health *)answer->found[0].record : NULL;
+
+    a->blind = false;
+    if (health != NULL && health->recovered_upto >= hf_node_incarnation(&a->lives[0]))
+        a->unadopted = true;
+}
+
 int hf_node_settle_answer(struct node_agent *a, struct hf_event_answer *answer)
 {
     int err;
 
     if (answer->err != HF_OK)
         return HF_OK;
+    if (a->flight.op == OP_RECOVERED) {
+        look_back(a, answer);
+        return HF_OK;
+    }
     if (a->flight.op == OP_ADOPT_READ)
         return look_again(a, answer);
     err = take_tasks(a, answer);

@@ -60,6 +60,7 @@ enum node_op {
     OP_SETTLE, /* read all tasks */
     OP_ADOPT,
     OP_ADOPT_READ, /* one task, again */
+    OP_RECOVERED,  /* read whether a life of it was recovered from */
     OP_REAP,
     OP_END,
     OP_REPORT,
@@ -243,6 +244,7 @@ struct node_agent {
     bool unadopted;   /* it can never be */
     bool tasks_read;  /* `todo` is complete */
     bool adopt_again; /* the last of them has to be read again */
+    bool blind;       /* what its process began before this link came is not known */
     bool started;     /* a process was let go since this agentd began */
     bool boot_over;
     bool start_sent;

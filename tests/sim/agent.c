@@ -183,8 +183,7 @@ static bool do_step(struct hfs_agent *agent)
     agent->step++;
     cluster->effects++;
     if (cluster->world.now > agent->host->machine.stands_until + POLL_MS)
-        hfs_check_effect(cluster->check, agent->config->name, agent->instance, agent->lease,
-                         agent->task);
+        hfs_check_effect(cluster->check, agent->config->name, agent->instance, agent->task);
     if (agent->poisoned || (agent->config->kind == HFS_CRASH_STEP && agent->step == 2) ||
         (agent->config->kind == HFS_FLAKY && hfs_random_percent(&cluster->dice, 5))) {
         die(agent, 1);

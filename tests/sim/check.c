@@ -246,14 +246,21 @@ void hfs_check_runs(struct hfs_check *check, const char *agent, const char *inst
     (void)snprintf(process->instance, sizeof process->instance, "%s", instance);
 }
 
-void hfs_check_stands(struct hfs_check *check, const char *instance)
+struct c_process *hfs_check_find_process(struct hfs_check *check, const char *instance)
 {
     for (size_t i = 0; i < check->process_count; i++) {
-        if (strcmp(check->processes[i].instance, instance) != 0)
-            continue;
-        check->processes[i] = check->processes[--check->process_count];
-        return;
+        if (strcmp(check->processes[i].instance, instance) == 0)
+            return &check->processes[i];
     }
+    return NULL;
+}
+
+void hfs_check_stands(struct hfs_check *check, const char *instance)
+{
+    struct c_process *process = hfs_check_find_process(check, instance);
+
+    if (process != NULL)
+        *process = check->processes[--check->process_count];
 }
 
 bool hfs_check_has_begun(const struct hfs_check *check, const char *instance)

@@ -41,7 +41,7 @@ void hfs_check_stands(struct hfs_check *check, const char *instance);
 
 /* It does something for a task. */
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
-                      int64_t lease, const char *task);
+                      const char *task);
 
 /* A process begins, once in its life, as this incarnation. */
 void hfs_check_begins(struct hfs_check *check, const char *agent, const char *instance,

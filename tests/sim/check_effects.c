@@ -34,11 +34,12 @@ static bool is_taken_away(const struct c_task *task, const char *instance)
 }
 
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
-                      int64_t lease, const char *task_name)
+                      const char *task_name)
 {
     const struct c_task *task = hfs_check_task(check, task_name);
+    const struct c_process *process = hfs_check_find_process(check, instance);
 
-    if (hfs_check_excuses(check, lease))
+    if (process == NULL || hfs_check_excuses(check, process->lease))
         return;
     if (!is_registered(check, agent, instance))
         hfs_check_violate(check, "I2 %s works as %s, which is not registered", agent, instance);

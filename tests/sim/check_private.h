@@ -93,7 +93,7 @@ struct c_lease {
 struct c_process {
     char agent[HFS_NAME];
     char instance[HFS_NAME];
-    int64_t lease;
+    int64_t lease; /* that it was registered under last */
 };
 
 struct c_change {
@@ -147,6 +147,7 @@ struct c_agent *hfs_check_agent(struct hfs_check *check, const char *name);
 struct c_task *hfs_check_task(struct hfs_check *check, const char *name);
 struct c_host *hfs_check_host(struct hfs_check *check, const char *name);
 struct c_lease *hfs_check_find_lease(struct hfs_check *check, int64_t id);
+struct c_process *hfs_check_find_process(struct hfs_check *check, const char *instance);
 const char *hfs_check_state_name(Holdfast__V1__Task__State state);
 bool hfs_check_has_begun(const struct hfs_check *check, const char *instance);
 bool hfs_check_is_final(Holdfast__V1__Task__State state);

@@ -122,6 +122,7 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
 {
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
+    struct c_process *process;
 
     agent->life.present = !change->deleted;
     if (change->deleted) {
@@ -138,6 +139,9 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     (void)snprintf(agent->life.host, HFS_NAME, "%s", live->host);
     (void)snprintf(agent->life.boot, HFS_NAME, "%s", live->boot_id);
     (void)snprintf(agent->life.instance, HFS_NAME, "%s", live->instance_id);
+    process = hfs_check_find_process(check, live->instance_id);
+    if (process != NULL)
+        process->lease = change->entry->lease;
 }
 
 /* What only a life may write: it was there before this revision. */

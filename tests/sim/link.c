@@ -5,6 +5,7 @@
 
 #include "io/decider_node.h"
 #include "sim/cluster.h"
+#include "sim/witness.h"
 
 enum { LOCAL_MS = 2, VERIFY_MS = 50, AGAIN_MS = 10 };
 
@@ -15,8 +16,8 @@ struct hfs_link {
     struct hfs_host *host;
     struct hfs_link *next; /* of those that are dead */
     struct hfs_client client;
-    struct hf_backend_ops ops; /* the client's, but for a look at what is written */
     struct hf_node *node;
+    struct hfs_witness witness; /* of what the node wants */
     struct hf_runner *runner;
     struct hf_call *revoking; /* the lease of an agentd before this one */
     bool closed;
@@ -138,15 +139,13 @@ static void on_lease(const struct hf_session_view *view, void *arg)
         hfs_keeper_on_lease(link->host, &view->record);
 }
 
-/* What leaves. */
-
 /* A claim takes a task out of the index; so does a start by command, which puts a live key. */
-static bool is_claim(const struct hf_backend_txn *txn)
+static bool is_claim(const struct hf_plan *plan)
 {
     bool takes = false;
 
-    for (size_t i = 0; i < txn->write_count; i++) {
-        const struct hf_plan_write *write = &txn->writes[i];
+    for (size_t i = 0; i < plan->write_count; i++) {
+        const struct hf_plan_write *write = &plan->writes[i];
 
         if (write->lease != 0)
             return false;
@@ -155,25 +154,12 @@ static bool is_claim(const struct hf_backend_txn *txn)
     return takes;
 }
 
-static int send_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn, void *arg,
-                    struct hf_call **ret_call)
+static void see(const struct hf_intent *intent, void *arg)
 {
-    struct hfs_link *link = OWNER(self, struct hfs_link, client);
-    struct hf_backend client = hfs_client_backend(&link->client);
+    struct hfs_link *link = arg;
 
-    if (link->host->link == link && is_claim(txn))
+    if (link->host->link == link && intent->kind == HF_INTENT_WRITE && is_claim(&intent->plan))
         hfs_keeper_judge(link->host, "a task is claimed");
-    return client.ops->txn(client.self, txn, fn, arg, ret_call);
-}
-
-static struct hf_backend backend_of(struct hfs_link *link)
-{
-    struct hf_backend backend = hfs_client_backend(&link->client);
-
-    link->ops = *backend.ops;
-    link->ops.txn = send_txn;
-    backend.ops = &link->ops;
-    return backend;
 }
 
 /* Life. */
@@ -331,9 +317,9 @@ static struct hf_node *make_node(struct hfs_host *host)
 static void begin(struct hfs_link *link)
 {
     struct hfs_host *host = link->host;
-    struct hf_backend backend = backend_of(link);
+    struct hf_backend backend = hfs_client_backend(&link->client);
     struct hf_runner_config cfg = { .ns = HFS_NS,
-                                    .decider = hf_decider_node(link->node),
+                                    .decider = hfs_witness_decider(&link->witness),
                                     .lease = hf_lease_policy_default(),
                                     .on_intent = on_intent,
                                     .on_lease = on_lease,
@@ -370,6 +356,8 @@ void hfs_link_start(struct hfs_host *host)
                     hfs_random_next(&cluster->dice));
     was = hfs_memory_set(true);
     link->node = make_node(host);
+    link->witness =
+        (struct hfs_witness){ .decider = hf_decider_node(link->node), .see = see, .arg = link };
     host->link = link;
     /* A new agentd lets go of what an earlier one held. */
     if (link->node == NULL) {

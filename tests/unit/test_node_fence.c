@@ -516,6 +516,13 @@ static void take_over(struct hf_node_held held)
     ck_assert_ptr_nonnull(w.node);
 }
 
+static const struct {
+    const char *health, *log;
+} RECOVERED[] = {
+    { "{\"recoveredUpto\":\"103\"}", "thaw a#1 as 109\n" },
+    { "{\"recoveredUpto\":\"104\"}", "kill a#1\n" },
+};
+
 START_TEST(a_new_link_goes_on_with_the_same_incarnation)
 {
     running();
@@ -549,6 +556,24 @@ START_TEST(a_new_link_with_a_new_lease_rejoins)
     list_all();
     lease_is(HF_LEASE_HELD, 43, false);
     expect("thaw a#1 as 107\n");
+}
+END_TEST
+
+START_TEST(a_new_link_that_does_not_know_what_was_taken_from_a_process_asks)
+{
+    running();
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .frozen = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104 });
+    expire(LEASE);
+    put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
+    put("health/a", RECOVERED[_i].health);
+    w.quiet = true;
+    list_all();
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect(RECOVERED[_i].log);
 }
 END_TEST
 
@@ -618,6 +643,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_life_that_stays_after_a_restore_is_somebody_else);
     tcase_add_test(t, a_new_link_goes_on_with_the_same_incarnation);
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
+    tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
+                        COUNT(RECOVERED));
     tcase_add_test(t, a_new_link_does_not_start_again_what_ended_while_there_was_none);
     tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
     tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_ended);
