@@ -468,6 +468,13 @@ void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_ke
         hf_plan_delete(plan, key);
 }
 
+void hf_row_operate(struct hf_plan *plan, struct hf_key key, const struct hf_seen *target,
+                    const ProtobufCMessage *next)
+{
+    guard_mod(plan, key, target);
+    hf_plan_put(plan, key, next, target->text, 0);
+}
+
 void hf_row_lead(struct hf_plan *plan, const struct hf_term *term)
 {
     guard_term(plan, term);

@@ -238,6 +238,10 @@ void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_
 void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_key key,
                   const struct hf_seen *target, const ProtobufCMessage *next);
 
+/* any other operator write: M(target). The target. */
+void hf_row_operate(struct hf_plan *plan, struct hf_key key, const struct hf_seen *target,
+                    const ProtobufCMessage *next);
+
 /* L alone, for a plan that writes nothing but the audit trail. */
 void hf_row_lead(struct hf_plan *plan, const struct hf_term *term);
 

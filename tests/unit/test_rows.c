@@ -518,6 +518,16 @@ START_TEST(end_by_controller_and_by_operator)
 }
 END_TEST
 
+START_TEST(any_other_operator_write)
+{
+    Holdfast__V1__Host next = HOLDFAST__V1__HOST__INIT;
+
+    hf_row_operate(&plan, (struct hf_key){ .kind = HF_KEY_HOST_RECORD, .name = "h" },
+                   &(struct hf_seen){ .mod_rev = 5 }, &next.base);
+    expect("if mod(hosts/h/record) = 5 then put hosts/h/record");
+}
+END_TEST
+
 START_TEST(cancel_and_retry)
 {
     Holdfast__V1__Task *next;
@@ -593,6 +603,7 @@ int main(void)
     tcase_add_test(t, sweep);
     tcase_add_test(t, an_entry_of_the_audit_trail);
     tcase_add_test(t, end_by_controller_and_by_operator);
+    tcase_add_test(t, any_other_operator_write);
     tcase_add_test(t, cancel_and_retry);
     tcase_add_test(t, removals);
     tcase_add_test(t, any_other_write_of_the_leader);
