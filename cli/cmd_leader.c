@@ -1,15 +1,10 @@
 #include <inttypes.h>
 
+#include "cli/agents.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/store.h"
 #include "holdfast/v1/cli.pb-c.h"
-
-/* The number of a life, as everyone compares it. */
-static int64_t number_of(int32_t generation, int64_t create_rev)
-{
-    return ((int64_t)generation << 48) + create_rev;
-}
 
 static int print(struct cli *cli, const Holdfast__V1__Leader *leader, int64_t term)
 {
@@ -38,12 +33,12 @@ static int print(struct cli *cli, const Holdfast__V1__Leader *leader, int64_t te
 
 static int run(struct cli *cli)
 {
-    CLI_CLEANUP_RECORD struct cli_record record = { 0 }, meta = { 0 };
-    const Holdfast__V1__Meta *known;
+    CLI_CLEANUP_RECORD struct cli_record record = { 0 };
+    int32_t generation;
     int rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_LEADER }, &record);
 
     if (rc == HF_OK)
-        rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_META }, &meta);
+        rc = cli_read_generation(cli, &generation);
     if (rc != HF_OK)
         return rc;
     if (record.message == NULL)
@@ -51,9 +46,8 @@ static int run(struct cli *cli)
                         "nobody leads in namespace %s: agents keep running, but nothing is "
                         "recovered. Start holdfast-controller.",
                         cli->common.namespace);
-    known = (const Holdfast__V1__Meta *)meta.message;
     return print(cli, (const Holdfast__V1__Leader *)record.message,
-                 number_of(known != NULL ? known->generation : 0, record.seen.create_rev));
+                 cli_number(generation, record.seen.create_rev));
 }
 
 const struct cli_command CLI_LEADER = {

@@ -108,26 +108,10 @@ static int print(struct cli *cli, const struct tasks *tasks)
     return cli_table_print(cli, &table, "There are no such tasks.");
 }
 
-static int check(struct cli *cli, const struct settings *settings)
-{
-    for (int state = 0; settings->state != NULL; state++) {
-        const char *name = hf_task_state_name((Holdfast__V1__Task__State)state);
-
-        if (strcmp(name, "?") == 0)
-            return cli_fail(cli, HF_EINVAL,
-                            "--state: %s is none; it is one of queued, pending, acknowledged, "
-                            "in_progress, completed, failed, cancelled, needs_review",
-                            settings->state);
-        if (strcmp(name, settings->state) == 0)
-            break;
-    }
-    return HF_OK;
-}
-
 static int run(struct cli *cli)
 {
     struct tasks tasks = { .settings = cli->settings };
-    int rc = check(cli, cli->settings);
+    int rc = cli_check_task_state(cli, tasks.settings->state);
 
     if (rc == HF_OK)
         rc = cli_list(cli, HF_KEY_IN_TASKS, NULL, keep, &tasks);

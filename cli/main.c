@@ -15,10 +15,13 @@
 
 /* In the order in which help shows them. */
 static const struct cli_command *const COMMANDS[] = {
-    &CLI_TASK_SUBMIT,
-    &CLI_TASK_LS,
-    &CLI_TASK_SHOW,
-    &CLI_LEADER,
+    &CLI_PS,           &CLI_EXPLAIN,       &CLI_TASK_SUBMIT,   &CLI_TASK_LS,
+    &CLI_TASK_SHOW,    &CLI_TASK_WATCH,    &CLI_TASK_CANCEL,   &CLI_TASK_RETRY,
+    &CLI_START,        &CLI_STOP,          &CLI_RESTART,       &CLI_AGENT_RM,
+    &CLI_HOSTS,        &CLI_HOST_CORDON,   &CLI_HOST_UNCORDON, &CLI_HOST_LOST,
+    &CLI_HOST_RM,      &CLI_CHECKPOINT_LS, &CLI_EVENTS,        &CLI_LEADER,
+    &CLI_STORM_STATUS, &CLI_STORM_PROCEED, &CLI_STORM_HOLD,    &CLI_INVARIANTS,
+    &CLI_DOCTOR,
 };
 
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0], NAME_WIDTH = 18 };

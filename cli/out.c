@@ -73,10 +73,14 @@ static size_t width_of(const char *text)
 /* What others wrote must not move the cursor, nor break the table. */
 static void make_printable(char *text)
 {
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = ' ';
+    size_t len = strlen(text);
+
+    for (char *c = text; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
     }
+    while (len > 0 && text[len - 1] == ' ')
+        text[--len] = '\0';
 }
 
 /* Tables. */

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "etcd/mirror.h"
 #include "io/commit.h"
 #include "io/connect.h"
 #include "schema/json.h"
@@ -66,8 +67,7 @@ int cli_wait(struct cli *cli, const bool *done, hf_ms until)
     return *done ? HF_OK : HF_ETIMEOUT;
 }
 
-/* A sentence for what etcd, or the way to it, said; and what to do about it. */
-static int explain(struct cli *cli, const struct hf_etcd_result *result)
+int cli_explain(struct cli *cli, const struct hf_etcd_result *result)
 {
     char endpoint[HF_HOST_MAX + 8];
 
@@ -142,7 +142,7 @@ static void on_read(const struct hf_range_result *result, void *arg)
     struct reading *reading = arg;
 
     reading->done = true;
-    reading->err = explain(reading->cli, &result->result);
+    reading->err = cli_explain(reading->cli, &result->result);
     if (reading->err == HF_OK && result->count > 0)
         reading->err = take_record(reading, &result->kvs[0]);
 }
@@ -213,7 +213,7 @@ static void on_page(const struct hf_range_result *result, void *arg)
     struct reading *reading = arg;
 
     if (result->result.err != HF_OK && reading->err == HF_OK)
-        reading->err = explain(reading->cli, &result->result);
+        reading->err = cli_explain(reading->cli, &result->result);
     for (size_t i = 0; i < result->count && reading->err == HF_OK; i++)
         reading->err = take_listed(reading, &result->kvs[i]);
     if (result->result.err == HF_OK && reading->cli->revision == 0)
@@ -257,6 +257,12 @@ static int add_to_fleet(struct hf_fleet_change *found, void *arg)
     return rc;
 }
 
+int cli_load_into(struct cli *cli, struct hf_fleet *fleet, enum hf_key_scope scope,
+                  const char *name)
+{
+    return cli_list(cli, scope, name, add_to_fleet, fleet);
+}
+
 int cli_load_fleet(struct cli *cli, const enum hf_key_scope *scopes, size_t count,
                    struct hf_fleet **ret_fleet)
 {
@@ -270,13 +276,90 @@ int cli_load_fleet(struct cli *cli, const enum hf_key_scope *scopes, size_t coun
     if (fleet == NULL)
         return cli_fail(cli, HF_ENOMEM, "out of memory");
     for (size_t i = 0; i < count && rc == HF_OK; i++)
-        rc = cli_list(cli, scopes[i], NULL, add_to_fleet, fleet);
+        rc = cli_load_into(cli, fleet, scopes[i], NULL);
     if (rc != HF_OK) {
         hf_fleet_free(fleet);
         return rc;
     }
     *ret_fleet = fleet;
     return HF_OK;
+}
+
+/* Following. */
+
+struct following {
+    struct cli *cli;
+    cli_list_fn fn;
+    void *arg;
+    bool *done;
+    bool over; /* done, or failed */
+    bool told; /* that etcd does not answer */
+    int err;
+};
+
+static void on_mirror(const struct hf_mirror_event *event, void *arg)
+{
+    struct following *following = arg;
+    struct reading reading = { .cli = following->cli,
+                               .fn = following->fn,
+                               .arg = following->arg };
+    struct hf_fleet_change gone = { .seen.mod_rev = event->revision };
+    char scratch[HF_KEY_SIZE];
+
+    following->told = false;
+    if (following->over)
+        return;
+    if (event->kind == HF_MIRROR_PUT)
+        following->err = take_listed(&reading, &event->kv);
+    if (event->kind == HF_MIRROR_DELETE &&
+        hf_key_parse(following->cli->common.namespace, event->kv.key, scratch, &gone.key,
+                     NULL) == HF_OK)
+        following->err = following->fn(&gone, following->arg);
+    following->over = following->err != HF_OK || *following->done;
+}
+
+static void on_trouble(int err, const char *message, hf_ms retry_in, void *arg)
+{
+    struct following *following = arg;
+
+    (void)retry_in;
+    if (err == HF_EDENIED) {
+        following->err =
+            cli_fail(following->cli, err, "etcd does not permit this: %s", message);
+        following->over = true;
+    } else if (!following->told) {
+        (void)fprintf(stderr, "holdfast: etcd does not answer (%s); still trying\n", message);
+        following->told = true;
+    }
+}
+
+int cli_follow(struct cli *cli, const struct hf_intent_read *what, cli_list_fn fn, void *arg,
+               bool *done, hf_ms until)
+{
+    struct following following = { .cli = cli, .fn = fn, .arg = arg, .done = done };
+    struct hf_key_range range = { .prefix = what->whole_scope };
+    struct hf_mirror *mirror;
+    char text[HF_KEY_SIZE];
+    int rc =
+        what->whole_scope
+            ? hf_key_prefix(cli->common.namespace, what->scope, what->name, text, &cli->err)
+            : hf_key_format(cli->common.namespace, &what->key, text, &cli->err);
+
+    if (rc < 0)
+        return rc;
+    range.key = (struct hf_bytes){ .data = text, .len = (size_t)rc };
+    rc = hf_mirror_new(cli->etcd,
+                       &(struct hf_mirror_config){ .ranges = &range,
+                                                   .range_count = 1,
+                                                   .on_event = on_mirror,
+                                                   .on_trouble = on_trouble,
+                                                   .arg = &following },
+                       &mirror, &cli->err);
+    if (rc != HF_OK)
+        return rc;
+    rc = cli_wait(cli, &following.over, until);
+    hf_mirror_close(mirror);
+    return rc != HF_OK ? rc : following.err;
 }
 
 /* Writing. */
@@ -310,13 +393,12 @@ static void on_commit(const struct hf_commit_result *result, void *arg)
                                 "somebody else changed it meanwhile. Look again and repeat.");
         break;
     case HF_OUTCOME_UNKNOWN:
-        (void)explain(writing->cli, &result->result);
         writing->err = cli_fail(writing->cli, HF_EAGAIN,
                                 "etcd did not say whether this was done (%s). Look before you "
                                 "repeat it.",
                                 result->result.message);
         break;
-    case HF_OUTCOME_FAILED: writing->err = explain(writing->cli, &result->result); break;
+    case HF_OUTCOME_FAILED: writing->err = cli_explain(writing->cli, &result->result); break;
     }
 }
 

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "core/event.h"
 #include "core/fleet.h"
+#include "core/intent.h"
 
 /* HF_EINVAL or HF_ENOENT with a sentence when the settings are no good. Does not wait for etcd.
  */
@@ -37,6 +38,18 @@ int cli_list(struct cli *cli, enum hf_key_scope scope, const char *name, cli_lis
 /* An index of what stands in these scopes; the caller frees it. */
 int cli_load_fleet(struct cli *cli, const enum hf_key_scope *scopes, size_t count,
                    struct hf_fleet **ret_fleet) HF_MUST_CHECK;
+
+/* The same, into one that is there already; `name` narrows the scope. */
+int cli_load_into(struct cli *cli, struct hf_fleet *fleet, enum hf_key_scope scope,
+                  const char *name) HF_MUST_CHECK;
+
+/* Calls `fn` for what is there and for every change (without a record: it is gone), until it
+ * fails, sets *done, or `until` has passed: HF_ETIMEOUT. */
+int cli_follow(struct cli *cli, const struct hf_intent_read *what, cli_list_fn fn, void *arg,
+               bool *done, hf_ms until) HF_MUST_CHECK;
+
+/* A sentence for what etcd, or the way to it, said, and what to do about it. */
+int cli_explain(struct cli *cli, const struct hf_etcd_result *result) HF_MUST_CHECK;
 
 /* Begins a plan of this operator with a fresh op_id. */
 int cli_plan_begin(struct cli *cli, struct hf_plan *plan) HF_MUST_CHECK;

@@ -16,6 +16,18 @@ int cli_read_task(struct cli *cli, const char *id, struct cli_record *ret_record
     return rc;
 }
 
+int cli_check_task_state(struct cli *cli, const char *name)
+{
+    const ProtobufCEnumDescriptor *type = &holdfast__v1__task__state__descriptor;
+
+    if (name == NULL || protobuf_c_enum_descriptor_get_value_by_name(type, name) != NULL)
+        return HF_OK;
+    return cli_fail(cli, HF_EINVAL,
+                    "%s is no state of a task; these are queued, pending, acknowledged, "
+                    "in_progress, completed, failed, cancelled, needs_review",
+                    name);
+}
+
 enum cli_colour cli_task_colour(Holdfast__V1__Task__State state)
 {
     switch (state) {

@@ -14,6 +14,9 @@ static inline const Holdfast__V1__Task *cli_task_of(const struct cli_record *rec
     return (const Holdfast__V1__Task *)record->message;
 }
 
+/* HF_EINVAL with a sentence unless it is one; NULL is fine. */
+int cli_check_task_state(struct cli *cli, const char *name) HF_MUST_CHECK;
+
 enum cli_colour cli_task_colour(Holdfast__V1__Task__State state);
 
 /* One task as the output format wants it: all of it, or its id alone. */

@@ -1,0 +1,95 @@
+#include "cli/agents.h"
+
+int cli_read_generation(struct cli *cli, int32_t *ret_generation)
+{
+    CLI_CLEANUP_RECORD struct cli_record meta = { 0 };
+    int rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_META }, &meta);
+
+    if (rc != HF_OK)
+        return rc;
+    *ret_generation =
+        meta.message != NULL ? ((const Holdfast__V1__Meta *)meta.message)->generation : 0;
+    return HF_OK;
+}
+
+const char *cli_agent_role(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Spec *spec = hf_agent_spec(agent);
+
+    return spec != NULL ? spec->role : "";
+}
+
+const char *cli_agent_host(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Live *live = hf_agent_live(agent);
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    const Holdfast__V1__Spec *spec = hf_agent_spec(agent);
+
+    if (live != NULL)
+        return live->host;
+    if (health != NULL && health->host[0] != '\0')
+        return health->host;
+    return spec != NULL ? spec->home : "";
+}
+
+Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+
+    if (health != NULL && health->state != HOLDFAST__V1__HEALTH__STATE__unknown)
+        return health->state;
+    return agent->live.record != NULL ? HOLDFAST__V1__HEALTH__STATE__healthy
+                                      : HOLDFAST__V1__HEALTH__STATE__unknown;
+}
+
+const char *cli_agent_verdict(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
+
+    if (health != NULL && health->held)
+        return "held";
+    if (wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped)
+        return agent->live.record != NULL ? "stopping" : "stopped";
+    return cli_health_name(cli_agent_health(agent));
+}
+
+/* A value that only a newer version knows has no name. */
+static const char *name_of(const ProtobufCEnumDescriptor *type, int value)
+{
+    const ProtobufCEnumValue *found = protobuf_c_enum_descriptor_get_value(type, value);
+
+    return found != NULL ? found->name : "?";
+}
+
+const char *cli_health_name(Holdfast__V1__Health__State state)
+{
+    return name_of(&holdfast__v1__health__state__descriptor, (int)state);
+}
+
+const char *cli_state_name(Holdfast__V1__AgentState__Value state)
+{
+    return name_of(&holdfast__v1__agent_state__value__descriptor, (int)state);
+}
+
+const char *cli_exit_name(Holdfast__V1__Exit__Kind kind)
+{
+    return name_of(&holdfast__v1__exit__kind__descriptor, (int)kind);
+}
+
+const char *cli_event_name(Holdfast__V1__Event__Kind kind)
+{
+    return name_of(&holdfast__v1__event__kind__descriptor, (int)kind);
+}
+
+enum cli_colour cli_health_colour(Holdfast__V1__Health__State state)
+{
+    switch (state) {
+    case HOLDFAST__V1__HEALTH__STATE__healthy: return CLI_GOOD;
+    case HOLDFAST__V1__HEALTH__STATE__suspect:
+    case HOLDFAST__V1__HEALTH__STATE__degraded:
+    case HOLDFAST__V1__HEALTH__STATE__stuck: return CLI_WARN;
+    case HOLDFAST__V1__HEALTH__STATE__failing: return CLI_BAD;
+    default: return CLI_PLAIN;
+    }
+}

@@ -1,0 +1,34 @@
+/* agents.h - how agents are named, numbered and judged, for the commands that show them. */
+#ifndef CLI_AGENTS_H
+#define CLI_AGENTS_H
+
+#include "cli/cli.h"
+#include "cli/out.h"
+#include "cli/store.h"
+
+/* An incarnation or a term as the one number that only grows. */
+static inline int64_t cli_number(int32_t generation, int64_t create_rev)
+{
+    return (int64_t)generation * (INT64_C(1) << 48) + create_rev;
+}
+
+/* Of meta; 0 before there is one. */
+int cli_read_generation(struct cli *cli, int32_t *ret_generation) HF_MUST_CHECK;
+
+/* Borrowed from the agent's records; "" when nothing says it. */
+const char *cli_agent_role(const struct hf_agent *agent);
+const char *cli_agent_host(const struct hf_agent *agent);
+
+/* The health record's, with what the others show where there is none. */
+Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent);
+
+/* In one word, for people: also "stopped" and "held". */
+const char *cli_agent_verdict(const struct hf_agent *agent);
+
+const char *cli_health_name(Holdfast__V1__Health__State state);
+const char *cli_state_name(Holdfast__V1__AgentState__Value state);
+const char *cli_exit_name(Holdfast__V1__Exit__Kind kind);
+const char *cli_event_name(Holdfast__V1__Event__Kind kind);
+enum cli_colour cli_health_colour(Holdfast__V1__Health__State state);
+
+#endif

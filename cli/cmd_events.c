@@ -1,0 +1,145 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/agents.h"
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "core/moments.h"
+
+struct settings {
+    bool follow;
+    hf_ms since;
+    const char *agent, *task;
+};
+
+static const struct hf_option TABLE[] = {
+    { .flag = "follow",
+      .letter = 'f',
+      HF_OPTION_FIELD(BOOL, struct settings, follow),
+      .help = "Go on with what happens from now on." },
+    { .flag = "since",
+      .value = "DURATION",
+      HF_OPTION_FIELD(DURATION, struct settings, since),
+      .min = 0,
+      .max = HF_DURATION_MAX,
+      .help = "Only what happened in this time; without it, everything that is kept." },
+    { .flag = "agent",
+      .value = "AGENT",
+      HF_OPTION_FIELD(NAME, struct settings, agent),
+      .help = "Only what is about this agent." },
+    { .flag = "task",
+      .value = "TASK",
+      HF_OPTION_FIELD(NAME, struct settings, task),
+      .help = "Only what is about this task." },
+};
+
+struct events {
+    struct cli *cli;
+    const struct settings *settings;
+    hf_ms after_wall;
+    int64_t seen; /* the newest that was printed: a list may tell it again */
+};
+
+static enum cli_colour colour_of(Holdfast__V1__Event__Kind kind)
+{
+    switch (kind) {
+    case HOLDFAST__V1__EVENT__KIND__joined:
+    case HOLDFAST__V1__EVENT__KIND__recovered:
+    case HOLDFAST__V1__EVENT__KIND__cleared:
+    case HOLDFAST__V1__EVENT__KIND__completed: return CLI_GOOD;
+    case HOLDFAST__V1__EVENT__KIND__suspect:
+    case HOLDFAST__V1__EVENT__KIND__reset:
+    case HOLDFAST__V1__EVENT__KIND__restart_ordered:
+    case HOLDFAST__V1__EVENT__KIND__storm: return CLI_WARN;
+    case HOLDFAST__V1__EVENT__KIND__ended:
+    case HOLDFAST__V1__EVENT__KIND__held:
+    case HOLDFAST__V1__EVENT__KIND__needs_review:
+    case HOLDFAST__V1__EVENT__KIND__history_reset: return CLI_BAD;
+    default: return CLI_PLAIN;
+    }
+}
+
+/* Two agents of the same task would make a column too wide: they stand one after the other. */
+static void write_subject(struct hf_buf *out, const Holdfast__V1__Event *event)
+{
+    const char *parts[] = { event->agent, event->task, event->host };
+    static const char *const KINDS[] = { "", "task ", "host " };
+    bool first = true;
+
+    for (size_t i = 0; i < 3; i++) {
+        if (parts[i][0] == '\0')
+            continue;
+        hf_buf_printf(out, "%s%s%s", first ? "" : ", ", KINDS[i], parts[i]);
+        first = false;
+    }
+    hf_buf_puts(out, first ? event->actor : "");
+}
+
+static int print(struct cli *cli, const Holdfast__V1__Event *event)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    char time[CLI_AGE_SIZE], kind[64];
+
+    if (cli->output == CLI_JSON)
+        return cli_out_json_line(cli, &event->base);
+    hf_buf_printf(&out, "%s  ", cli_time(event->at, time));
+    (void)snprintf(kind, sizeof kind, "%-15s", cli_event_name(event->kind));
+    cli_out_colour(&out, colour_of(event->kind), kind);
+    hf_buf_puts(&out, "  ");
+    write_subject(&out, event);
+    if (event->why[0] != '\0')
+        hf_buf_printf(&out, ": %s", event->why);
+    for (size_t i = 0; i < event->n_evidence; i++)
+        hf_buf_printf(&out, "%s%s%s", i == 0 ? " [" : "; ", event->evidence[i]->text,
+                      i + 1 == event->n_evidence ? "]" : "");
+    if (cli->output == CLI_WIDE)
+        hf_buf_printf(&out, "  (by %s)", event->actor);
+    hf_buf_putc(&out, '\n');
+    return cli_out_text(cli, &out);
+}
+
+static bool is_wanted(const struct events *events, const Holdfast__V1__Event *event)
+{
+    const struct settings *wanted = events->settings;
+
+    return hf_moment_read(event->at) >= events->after_wall &&
+           (wanted->agent == NULL || strcmp(wanted->agent, event->agent) == 0) &&
+           (wanted->task == NULL || strcmp(wanted->task, event->task) == 0);
+}
+
+static int on_event(struct hf_fleet_change *found, void *arg)
+{
+    const Holdfast__V1__Event *event = (const Holdfast__V1__Event *)found->record;
+    struct events *events = arg;
+
+    if (event == NULL || found->key.kind != HF_KEY_EVENT || found->key.seq <= events->seen)
+        return HF_OK;
+    events->seen = found->key.seq;
+    return is_wanted(events, event) ? print(events->cli, event) : HF_OK;
+}
+
+static int run(struct cli *cli)
+{
+    const struct settings *settings = cli->settings;
+    struct events events = {
+        .cli = cli,
+        .settings = settings,
+        .after_wall = settings->since > 0 ? hf_clock_wall() - settings->since : INT64_MIN,
+    };
+    bool never = false;
+
+    if (!settings->follow)
+        return cli_list(cli, HF_KEY_IN_EVENTS, NULL, on_event, &events);
+    return cli_follow(
+        cli, &(struct hf_intent_read){ .whole_scope = true, .scope = HF_KEY_IN_EVENTS },
+        on_event, &events, &never, INT64_MAX);
+}
+
+const struct cli_command CLI_EVENTS = {
+    .name = "events",
+    .args = "",
+    .summary = "Show the audit trail: what was decided, when and why.",
+    CLI_OPTIONS(TABLE, struct settings),
+    .run = run,
+};

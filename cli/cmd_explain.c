@@ -1,0 +1,224 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/agents.h"
+#include "cli/commands.h"
+#include "cli/explain.h"
+#include "cli/tasks.h"
+#include "core/task.h"
+#include "schema/json.h"
+
+#define EVIDENCE(record) (const Holdfast__V1__Evidence *const *)(record)->evidence
+
+/* Takes a message out of a record whose text is no longer needed. */
+static ProtobufCMessage *take(struct cli_record *record)
+{
+    return hf_steal(&record->message);
+}
+
+/* Agents: the newest of each kind of record, and what it says. */
+
+struct agent {
+    struct cli_record spec, live, report, exit, wanted, health;
+};
+
+static void forget(struct agent *agent)
+{
+    cli_record_done(&agent->spec);
+    cli_record_done(&agent->live);
+    cli_record_done(&agent->report);
+    cli_record_done(&agent->exit);
+    cli_record_done(&agent->wanted);
+    cli_record_done(&agent->health);
+}
+
+static int learn(struct cli *cli, const char *name, struct agent *agent)
+{
+    const struct {
+        enum hf_key_kind kind;
+        struct cli_record *record;
+    } PARTS[] = { { HF_KEY_AGENT_SPEC, &agent->spec },     { HF_KEY_AGENT_LIVE, &agent->live },
+                  { HF_KEY_AGENT_REPORT, &agent->report }, { HF_KEY_AGENT_EXIT, &agent->exit },
+                  { HF_KEY_WANTED, &agent->wanted },       { HF_KEY_HEALTH, &agent->health } };
+    int rc = HF_OK;
+
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0] && rc == HF_OK; i++)
+        rc = cli_read(cli, (struct hf_key){ .kind = PARTS[i].kind, .name = name },
+                      PARTS[i].record);
+    return rc;
+}
+
+static int add_life(struct cli_chain *chain, struct agent *agent)
+{
+    const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)agent->live.message;
+    const Holdfast__V1__Exit *end = (const Holdfast__V1__Exit *)agent->exit.message;
+    int rc = HF_OK;
+
+    if (live != NULL)
+        rc = cli_chain_add(chain, NULL, agent->live.seen.create_rev, NULL, NULL, 0,
+                           "registered on %s as pid %d, alive while lease %llx is held",
+                           live->host, live->pid, (unsigned long long)agent->live.seen.lease);
+    if (rc == HF_OK && end != NULL)
+        rc = cli_chain_add(
+            chain, end->n_evidence > 0 ? end->evidence[0]->at : NULL, agent->exit.seen.mod_rev,
+            take(&agent->exit), EVIDENCE(end), end->n_evidence,
+            "%s: life %lld ended (status %d, signal %d)", cli_exit_name(end->kind),
+            end->incarnation != NULL ? (long long)end->incarnation->create_revision : 0,
+            end->status, end->signal);
+    return rc;
+}
+
+static int add_words(struct cli_chain *chain, struct agent *agent)
+{
+    const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)agent->spec.message;
+    const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.message;
+    const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)agent->wanted.message;
+    int rc = HF_OK;
+
+    if (spec != NULL)
+        rc = cli_chain_add(chain, NULL, agent->spec.seen.mod_rev, NULL, NULL, 0,
+                           "described: role %s, launcher %s, home %s", spec->role,
+                           spec->launcher, spec->home[0] != '\0' ? spec->home : "anywhere");
+    if (rc == HF_OK && report != NULL)
+        rc = cli_chain_add(chain, report->at, agent->report.seen.mod_rev, take(&agent->report),
+                           NULL, 0, "said of itself: %s, phase \"%s\"",
+                           cli_state_name(report->state), report->phase);
+    if (rc == HF_OK && wanted != NULL)
+        rc = cli_chain_add(
+            chain, NULL, agent->wanted.seen.mod_rev, NULL, NULL, 0, "wanted %s by %s%s%s",
+            wanted->state == HOLDFAST__V1__WANTED__STATE__stopped ? "stopped" : "running",
+            wanted->by, wanted->reason[0] != '\0' ? ": " : "", wanted->reason);
+    return rc;
+}
+
+static void judge(const struct agent *agent, char *verdict, size_t size)
+{
+    const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
+    const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)agent->wanted.message;
+    bool live = agent->live.message != NULL;
+
+    if (health != NULL && health->held)
+        (void)snprintf(verdict, size, "held: %s", health->why);
+    else if (wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped)
+        (void)snprintf(verdict, size, "%s: it is wanted stopped",
+                       live ? "stopping" : "stopped");
+    else if (live && (health == NULL || health->state <= HOLDFAST__V1__HEALTH__STATE__healthy))
+        (void)snprintf(verdict, size, "healthy: its lease is held");
+    else if (health != NULL)
+        (void)snprintf(verdict, size, "%s: %s", cli_health_name(health->state), health->why);
+    else
+        (void)snprintf(verdict, size, "not live: nothing holds a lease for it");
+}
+
+static int explain_agent(struct cli *cli, struct agent *agent)
+{
+    struct cli_chain chain = { .cli = cli, .agent = cli->args[0] };
+    const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
+    char verdict[300];
+    int rc;
+
+    judge(agent, verdict, sizeof verdict);
+    rc = add_words(&chain, agent);
+    if (rc == HF_OK)
+        rc = add_life(&chain, agent);
+    if (rc == HF_OK && health != NULL)
+        rc = cli_chain_add(&chain, NULL, agent->health.seen.mod_rev, NULL, EVIDENCE(health),
+                           health->n_evidence, "judged %s: %s", cli_health_name(health->state),
+                           health->why);
+    if (rc == HF_OK)
+        rc = cli_chain_add_events(&chain);
+    if (rc == HF_OK)
+        rc = cli_chain_print(&chain, verdict, health != NULL ? health->next : NULL);
+    cli_chain_done(&chain);
+    return rc;
+}
+
+/* Tasks. */
+
+static int add_recovery(struct cli_chain *chain, struct cli_record *record)
+{
+    static const char *const RESULTS[] = { "was ordered", "succeeded", "died", "was refused",
+                                           "was withdrawn" };
+    const Holdfast__V1__Recovery *recovery = (const Holdfast__V1__Recovery *)record->message;
+    int rc = HF_OK;
+
+    for (size_t i = 0; recovery != NULL && i < recovery->n_outcomes && rc == HF_OK; i++) {
+        const Holdfast__V1__Recovery__Outcome *outcome = recovery->outcomes[i];
+        size_t result = (size_t)outcome->result;
+        char from[48] = "the beginning";
+
+        if (outcome->checkpoint != NULL)
+            (void)snprintf(from, sizeof from, "checkpoint %lld",
+                           (long long)outcome->checkpoint->seq);
+        rc = cli_chain_add(chain, outcome->at, record->seen.mod_rev, NULL, NULL, 0,
+                           "recovery %zu of %d, from %s, %s", i + 1, recovery->attempts, from,
+                           result < 5 ? RESULTS[result] : "?");
+    }
+    return rc;
+}
+
+static int explain_task(struct cli *cli, struct cli_record *record)
+{
+    CLI_CLEANUP_RECORD struct cli_record recovery = { 0 };
+    struct cli_chain chain = { .cli = cli, .task = cli->args[0] };
+    const Holdfast__V1__Task *task = cli_task_of(record);
+    const char *owner = task->owner != NULL ? task->owner->agent : "";
+    char verdict[300];
+    int rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_RECOVERY, .name = cli->args[0] },
+                      &recovery);
+
+    (void)snprintf(verdict, sizeof verdict, "%s%s%s%s%s", hf_task_state_name(task->state),
+                   owner[0] != '\0' ? ", by " : "", owner, task->reason[0] != '\0' ? ": " : "",
+                   task->reason);
+    if (rc == HF_OK)
+        rc = cli_chain_add(&chain, NULL, record->seen.create_rev, NULL, NULL, 0,
+                           "submitted for role %s", task->role);
+    if (rc == HF_OK && record->seen.mod_rev != record->seen.create_rev)
+        rc = cli_chain_add(&chain, NULL, record->seen.mod_rev, NULL, NULL, 0, "%s, attempt %d",
+                           hf_task_state_name(task->state), task->attempt);
+    if (rc == HF_OK)
+        rc = add_recovery(&chain, &recovery);
+    if (rc == HF_OK)
+        rc = cli_chain_add_events(&chain);
+    if (rc == HF_OK)
+        rc = cli_chain_print(&chain, verdict, task->next);
+    cli_chain_done(&chain);
+    return rc;
+}
+
+static int run(struct cli *cli)
+{
+    CLI_CLEANUP_RECORD struct cli_record task = { 0 };
+    struct agent agent = { 0 };
+    const char *name = cli->args[0];
+    int rc = hf_name_check("name", name, &cli->err);
+
+    if (rc == HF_OK)
+        rc = learn(cli, name, &agent);
+    if (rc == HF_OK && agent.spec.message == NULL && agent.live.message == NULL &&
+        agent.health.message == NULL)
+        rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_TASK, .name = name }, &task);
+    if (rc == HF_OK && task.message != NULL)
+        rc = explain_task(cli, &task);
+    else if (rc == HF_OK && agent.spec.message == NULL && agent.live.message == NULL &&
+             agent.health.message == NULL)
+        rc = cli_fail(
+            cli, HF_ENOENT,
+            "there is neither an agent nor a task %s; holdfast ps and holdfast task ls "
+            "list them",
+            name);
+    else if (rc == HF_OK)
+        rc = explain_agent(cli, &agent);
+    forget(&agent);
+    return rc;
+}
+
+const struct cli_command CLI_EXPLAIN = {
+    .name = "explain",
+    .args = "AGENT|TASK",
+    .arg_min = 1,
+    .arg_max = 1,
+    .summary = "Say what holds of an agent or a task, on what evidence, and what comes next.",
+    .run = run,
+};

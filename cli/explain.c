@@ -1,0 +1,133 @@
+#include "cli/explain.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "cli/agents.h"
+#include "cli/out.h"
+#include "schema/json.h"
+
+struct cli_step {
+    Holdfast__V1__Explanation__Step step;
+    ProtobufCMessage *message; /* that it points into */
+};
+
+void cli_chain_done(struct cli_chain *chain)
+{
+    for (size_t i = 0; i < chain->count; i++) {
+        free(chain->steps[i].step.what);
+        hf_json_free(chain->steps[i].message);
+    }
+    free(chain->steps);
+}
+
+int cli_chain_add(struct cli_chain *chain, const Google__Protobuf__Timestamp *at,
+                  int64_t revision, ProtobufCMessage *message,
+                  const Holdfast__V1__Evidence *const *evidence, size_t evidence_count,
+                  const char *fmt, ...)
+{
+    struct cli_step *added;
+    char *what = NULL;
+    va_list args;
+
+    va_start(args, fmt);
+    if (vasprintf(&what, fmt, args) < 0)
+        what = NULL;
+    va_end(args);
+    if (what == NULL || !hf_grow(&chain->steps, &chain->cap, chain->count + 1, sizeof *added)) {
+        free(what);
+        hf_json_free(message);
+        return cli_fail(chain->cli, HF_ENOMEM, "out of memory");
+    }
+    added = &chain->steps[chain->count++];
+    holdfast__v1__explanation__step__init(&added->step);
+    added->step.at = (Google__Protobuf__Timestamp *)at;
+    added->step.revision = revision;
+    added->step.what = what;
+    added->step.evidence = (Holdfast__V1__Evidence **)evidence;
+    added->step.n_evidence = evidence_count;
+    added->message = message;
+    return HF_OK;
+}
+
+static bool is_same(const char *wanted, const char *name)
+{
+    return wanted != NULL && strcmp(wanted, name) == 0;
+}
+
+static int on_event(struct hf_fleet_change *found, void *arg)
+{
+    struct cli_chain *chain = arg;
+    const Holdfast__V1__Event *event = (const Holdfast__V1__Event *)found->record;
+
+    if (!is_same(chain->agent, event->agent) && !is_same(chain->task, event->task) &&
+        !is_same(chain->host, event->host))
+        return HF_OK;
+    found->record = NULL;
+    return cli_chain_add(chain, event->at, found->seen.mod_rev, (ProtobufCMessage *)event,
+                         (const Holdfast__V1__Evidence *const *)event->evidence,
+                         event->n_evidence, "%s by %s: %s", cli_event_name(event->kind),
+                         event->actor, event->why);
+}
+
+int cli_chain_add_events(struct cli_chain *chain)
+{
+    return cli_list(chain->cli, HF_KEY_IN_EVENTS, NULL, on_event, chain);
+}
+
+static int by_revision(const void *a, const void *b)
+{
+    const struct cli_step *left = a, *right = b;
+
+    return (left->step.revision > right->step.revision) -
+           (left->step.revision < right->step.revision);
+}
+
+static int print_json(struct cli_chain *chain, const char *verdict,
+                      const Holdfast__V1__Next *next)
+{
+    Holdfast__V1__Explanation all = HOLDFAST__V1__EXPLANATION__INIT;
+    HF_CLEANUP_FREE Holdfast__V1__Explanation__Step **list =
+        hf_calloc(chain->count + 1, sizeof(Holdfast__V1__Explanation__Step *));
+
+    if (list == NULL)
+        return cli_fail(chain->cli, HF_ENOMEM, "out of memory");
+    for (size_t i = 0; i < chain->count; i++)
+        list[i] = &chain->steps[i].step;
+    all.subject = (char *)chain->cli->args[0];
+    all.verdict = (char *)verdict;
+    all.chain = list;
+    all.n_chain = chain->count;
+    all.next = (Holdfast__V1__Next *)next;
+    return cli_out_json(chain->cli, &all.base);
+}
+
+int cli_chain_print(struct cli_chain *chain, const char *verdict,
+                    const Holdfast__V1__Next *next)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    char text[CLI_AGE_SIZE];
+
+    if (chain->count > 0)
+        qsort(chain->steps, chain->count, sizeof *chain->steps, by_revision);
+    if (chain->cli->output == CLI_JSON)
+        return print_json(chain, verdict, next);
+    hf_buf_printf(&out, "%s is %s\n\n", chain->cli->args[0], verdict);
+    for (size_t i = 0; i < chain->count; i++) {
+        const Holdfast__V1__Explanation__Step *step = &chain->steps[i].step;
+
+        hf_buf_printf(&out, "%10lld  %-19s  %s\n", (long long)step->revision,
+                      cli_time(step->at, text), step->what);
+        for (size_t e = 0; e < step->n_evidence; e++)
+            hf_buf_printf(&out, "%33s%s: %s\n", "", step->evidence[e]->source,
+                          step->evidence[e]->text);
+    }
+    hf_buf_printf(&out, "\nnext: %s", next != NULL ? next->what : "nothing by itself");
+    hf_buf_printf(&out, next != NULL && next->at != NULL ? " %s\n" : "%s\n",
+                  next != NULL ? cli_until(next->at, text) : "");
+    return cli_out_text(chain->cli, &out);
+}

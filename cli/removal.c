@@ -1,0 +1,46 @@
+#include "cli/removal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/out.h"
+
+static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
+{
+    const struct cli_removal *removal = arg;
+    const char *name = cli->args[0];
+    CLI_CLEANUP_RECORD struct cli_record kept = { 0 }, live = { 0 };
+    int rc = cli_read(cli, (struct hf_key){ .kind = removal->kept, .name = name }, &kept);
+
+    if (rc == HF_OK)
+        rc = cli_read(cli, (struct hf_key){ .kind = removal->live, .name = name }, &live);
+    if (rc != HF_OK)
+        return rc;
+    if (kept.message == NULL)
+        return cli_fail(cli, HF_ENOENT, "there is no %s %s", removal->what, name);
+    if (live.message != NULL)
+        return cli_fail(cli, HF_ECONFLICT, "%s %s is alive. %s", removal->what, name,
+                        removal->how_to_end);
+    removal->row(plan, name, &kept.seen);
+    return HF_OK;
+}
+
+int cli_remove(struct cli *cli, const struct cli_removal *removal)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    bool is_agent = strcmp(removal->what, "agent") == 0;
+    char what[32];
+    int rc = hf_name_check(removal->what, cli->args[0], &cli->err);
+
+    (void)snprintf(what, sizeof what, "%s removed", removal->what);
+    if (rc == HF_OK)
+        rc = cli_act(cli, &(struct cli_act){ .fill = fill,
+                                             .arg = (void *)removal,
+                                             .agent = is_agent ? cli->args[0] : NULL,
+                                             .host = is_agent ? NULL : cli->args[0],
+                                             .what = what });
+    if (rc != HF_OK)
+        return rc;
+    hf_buf_printf(&out, "%s: removed\n", cli->args[0]);
+    return cli->output == CLI_JSON ? HF_OK : cli_out_text(cli, &out);
+}

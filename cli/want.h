@@ -1,0 +1,24 @@
+/* want.h - start, stop and restart: what a person wants of an agent. */
+#ifndef CLI_WANT_H
+#define CLI_WANT_H
+
+#include "cli/cli.h"
+
+struct cli_want {
+    bool stopped;     /* what is wanted */
+    bool ends;        /* the life that it has now must end */
+    bool releases;    /* from being held */
+    const char *what; /* for the audit trail */
+    const char *then; /* printed: what follows */
+};
+
+struct cli_want_settings {
+    const char *reason;
+};
+
+/* The options of all three. */
+extern const struct hf_option CLI_WANT_OPTIONS[1];
+
+int cli_want(struct cli *cli, const struct cli_want *want) HF_MUST_CHECK;
+
+#endif

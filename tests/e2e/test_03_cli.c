@@ -1,0 +1,347 @@
+/* What a person sees and what a script relies on: the command line on a real etcd. Hosts and
+ * agents are keys that the test writes. */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "support/client.h"
+#include "support/etcd.h"
+#include "support/program.h"
+#include "support/suite.h"
+
+#define ROOT "/holdfast/default/"
+
+enum { STEP_MS = 60000 };
+
+static struct hft_etcd server;
+static struct hft_client hand;
+static struct hft_program controller;
+static struct hft_output last; /* of the last command */
+
+static void setup(void)
+{
+    hft_etcd_start(&server, &(struct hft_etcd_options){ .no_fsync = true });
+    hft_client_open(&hand, server.endpoint, NULL);
+    controller = (struct hft_program){ 0 };
+}
+
+static void teardown(void)
+{
+    if (controller.pid != 0)
+        hft_program_kill(&controller);
+    hft_output_done(&last);
+    hft_client_close(&hand);
+    hft_etcd_done(&server);
+}
+
+static struct hft_outcome look(const char *key)
+{
+    char text[200];
+
+    (void)snprintf(text, sizeof text, ROOT "%s", key);
+    return hft_read(&hand, text);
+}
+
+static hf_rev put(const char *key, const char *value, int64_t lease)
+{
+    char text[200];
+
+    (void)snprintf(text, sizeof text, ROOT "%s", key);
+    return hft_put(&hand, text, value, lease);
+}
+
+/* Runs it and forgets what the one before said. */
+#define cli(...)                                                                               \
+    do {                                                                                       \
+        hft_output_done(&last);                                                                \
+        hft_cli_env((const char *const[]){ "USER=ada", NULL }, &last, server.endpoint,         \
+                    __VA_ARGS__, NULL);                                                        \
+    } while (0)
+
+static void expect(int status, const char *out)
+{
+    ck_assert_msg(last.status == status, "status %d, not %d: %s", last.status, status,
+                  last.err);
+    if (out != NULL)
+        ck_assert_str_eq(last.out, out);
+}
+
+static void expect_error(int status, const char *part)
+{
+    ck_assert_msg(last.status == status, "status %d, not %d: %s", last.status, status,
+                  last.err);
+    ck_assert_msg(strstr(last.err, part) != NULL, "%s", last.err);
+}
+
+static void put_fleet(void)
+{
+    int64_t lease = hft_grant(&hand, 60);
+
+    (void)put("hosts/node-7/record",
+              "{\"capacity\":40,\"pools\":[\"batch\",\"default\"],\"launchers\":[\"writer\"],"
+              "\"version\":\"0.1.0\"}",
+              HF_NO_LEASE);
+    (void)put("hosts/node-7/live", "{\"ttl\":\"60s\"}", lease);
+    (void)put("agents/w1/spec", "{\"role\":\"writer\",\"launcher\":\"writer\"}", HF_NO_LEASE);
+    (void)put("agents/w1/live", "{\"host\":\"node-7\",\"pid\":17}", lease);
+    (void)put("agents/w2/spec",
+              "{\"role\":\"writer\",\"launcher\":\"writer\",\"home\":\"node-7\"}", HF_NO_LEASE);
+    (void)put("health/w2",
+              "{\"state\":\"failing\",\"why\":\"it was started too often\",\"held\":true,"
+              "\"restarts\":10,\"startedAt\":[\"2026-01-31T08:09:11Z\"],"
+              "\"next\":{\"what\":\"a person releases it\"}}",
+              HF_NO_LEASE);
+    (void)put("tasks/report-1",
+              "{\"id\":\"report-1\",\"role\":\"writer\",\"state\":\"in_progress\","
+              "\"owner\":{\"agent\":\"w1\"},\"attempt\":1}",
+              HF_NO_LEASE);
+}
+
+START_TEST(agents_are_shown_as_wide_as_the_terminal_is)
+{
+    put_fleet();
+    cli("ps");
+    expect(0,
+           "AGENT  ROLE    HOST    LIVE  SAID  STATE    HEALTH   TASK      RESTARTS  NEXT\n"
+           "w1     writer  node-7  yes      -  unknown  healthy  report-1         0  -\n"
+           "w2     writer  node-7  no       -  -        held     -               10  a person "
+           "releases it\n");
+    hft_output_done(&last);
+    hft_cli_env((const char *const[]){ "COLUMNS=80", NULL }, &last, server.endpoint, "ps",
+                NULL);
+    expect(0, "AGENT  ROLE    HOST    LIVE  SAID  STATE    HEALTH   TASK      NEXT\n"
+              "w1     writer  node-7  yes      -  unknown  healthy  report-1  -\n"
+              "w2     writer  node-7  no       -  -        held     -         a person "
+              "release…\n");
+    hft_output_done(&last);
+    hft_cli_env((const char *const[]){ "COLUMNS=40", NULL }, &last, server.endpoint, "ps",
+                NULL);
+    expect(0, "AGENT  LIVE  STATE    HEALTH   TASK\n"
+              "w1     yes   unknown  healthy  report-1\n"
+              "w2     no    -        held     -\n");
+    cli("ps", "-o", "name");
+    expect(0, "w1\nw2\n");
+    cli("ps", "--role", "coder");
+    expect(0, "");
+    ck_assert_str_eq(last.err, "There are no such agents.\n");
+}
+END_TEST
+
+static const char *text_at(const json_t *object, const char *member)
+{
+    return json_string_value(json_object_get(object, member));
+}
+
+START_TEST(json_has_the_members_that_scripts_rely_on)
+{
+    json_error_t err;
+    json_t *ps, *agent;
+    char revision[32];
+
+    put_fleet();
+    cli("ps", "-o", "json");
+    expect(0, NULL);
+    ps = json_loads(last.out, 0, &err);
+    ck_assert_msg(ps != NULL, "%s: %s", err.text, last.out);
+    agent = json_array_get(json_object_get(ps, "agents"), 0);
+    ck_assert_str_eq(text_at(agent, "name"), "w1");
+    ck_assert_str_eq(text_at(agent, "state"), "unknown");
+    ck_assert_str_eq(text_at(agent, "health"), "healthy");
+    ck_assert_str_eq(text_at(agent, "task"), "report-1");
+    ck_assert(json_is_true(json_object_get(agent, "live")));
+    (void)snprintf(revision, sizeof revision, "%" PRId64, look("agents/w1/live").create_rev);
+    ck_assert_str_eq(text_at(json_object_get(agent, "incarnation"), "createRevision"),
+                     revision);
+    json_decref(ps);
+    cli("invariants", "-o", "json");
+    expect(0, "{\n    \"ok\": true,\n    \"violations\": []\n}\n");
+    cli("storm", "status", "-o", "json");
+    expect(0, "{\n    \"state\": \"normal\"\n}\n");
+}
+END_TEST
+
+START_TEST(an_agent_is_stopped_and_a_held_one_released)
+{
+    put_fleet();
+    cli("stop", "w1", "--reason", "wrong model");
+    expect(0, "w1: wanted stopped; its agentd ends it, and nobody starts it again\n");
+    ck_assert_ptr_nonnull(strstr(look("wanted/w1").value, "\"state\":\"stopped\""));
+    ck_assert_ptr_nonnull(strstr(look("wanted/w1").value, "\"by\":\"ada\""));
+    ck_assert_ptr_nonnull(strstr(look("wanted/w1").value, "\"reason\":\"wrong model\""));
+    cli("restart", "w2");
+    expect(0, NULL);
+    ck_assert_ptr_nonnull(strstr(look("health/w2").value, "\"held\":false"));
+    ck_assert_ptr_nonnull(strstr(look("health/w2").value, "\"startedAt\":[]"));
+    cli("events");
+    expect(0, NULL);
+    ck_assert_ptr_nonnull(
+        strstr(last.out, "operator         w1: agent stopped [wrong model]\n"));
+    ck_assert_ptr_nonnull(strstr(last.out, "operator         w2: agent restarted\n"));
+    cli("explain", "w1");
+    expect(0, NULL);
+    ck_assert_ptr_nonnull(strstr(last.out, "w1 is stopping: it is wanted stopped\n"));
+    ck_assert_ptr_nonnull(strstr(last.out, "registered on node-7 as pid 17"));
+    ck_assert_ptr_nonnull(strstr(last.out, "wanted stopped by ada: wrong model"));
+    cli("agent", "rm", "w1");
+    expect_error(4, "agent w1 is alive. Stop it first");
+    cli("agent", "rm", "w2");
+    expect(0, "w2: removed\n");
+    ck_assert_int_eq(look("agents/w2/spec").count, 0);
+    ck_assert_int_eq(look("health/w2").count, 0);
+}
+END_TEST
+
+START_TEST(a_host_is_cordoned_and_given_up)
+{
+    put_fleet();
+    cli("host", "cordon", "node-7");
+    expect(0, NULL);
+    cli("hosts");
+    expect(0, "HOST    LIVE  STATE     AGENTS  CAPACITY  POOLS          LAUNCHERS  VERSION\n"
+              "node-7  yes   cordoned       1        40  batch,default  writer     0.1.0\n");
+    cli("host", "uncordon", "node-7");
+    expect(0, NULL);
+    cli("host", "lost", "node-7");
+    expect_error(4, "host node-7 is alive");
+    hft_revoke(&hand, look("hosts/node-7/live").lease);
+    cli("host", "lost", "node-7");
+    expect(0, NULL);
+    ck_assert_ptr_nonnull(strstr(look("hosts/node-7/record").value, "\"left\":true"));
+    cli("host", "rm", "node-7");
+    expect(0, "node-7: removed\n");
+    cli("hosts");
+    ck_assert_str_eq(last.err, "There are no hosts.\n");
+}
+END_TEST
+
+START_TEST(a_task_is_submitted_once_followed_cancelled_and_retried)
+{
+    cli("task", "submit", "--role", "writer", "--id", "t1", "--payload", "hello", "--priority",
+        "5", "--label", "a=b");
+    expect(0, "task         t1\n"
+              "role         writer\n"
+              "state        pending\n"
+              "attempt      0\n"
+              "priority     5\n"
+              "labels       a=b\n"
+              "payload      hello\n");
+    ck_assert_int_eq(look("pending/writer/t1").count, 1);
+    cli("task", "submit", "--role", "writer", "--id", "t1", "--payload", "hello", "-o", "name");
+    expect(0, "t1\n");
+    ck_assert_int_eq(look("tasks/t1").version, 1);
+    cli("task", "submit", "--role", "writer", "--id", "t1", "--payload", "another");
+    expect_error(4, "there is another task t1 already");
+    cli("task", "watch", "t1", "--until", "completed", "--timeout", "200ms");
+    expect(124, "pending\n");
+    cli("task", "cancel", "t1", "--reason", "no longer needed", "-o", "name");
+    expect(0, "t1\n");
+    ck_assert_int_eq(look("pending/writer/t1").count, 0);
+    cli("task", "watch", "t1");
+    expect(0, "cancelled  (no longer needed)\n");
+    cli("task", "watch", "t1", "--until", "completed");
+    expect_error(4, "task t1 is cancelled, not completed");
+    cli("task", "retry", "t1", "-o", "name");
+    expect(0, "t1\n");
+    ck_assert_int_eq(look("pending/writer/t1").count, 1);
+    cli("task", "retry", "t1");
+    expect_error(4, "task t1 cannot be retried");
+}
+END_TEST
+
+START_TEST(what_must_hold_is_checked_and_named)
+{
+    put_fleet();
+    (void)put("pending/writer/ghost", "{}", HF_NO_LEASE);
+    (void)put("agents/w3/live", "{\"host\":\"node-7\"}", HF_NO_LEASE);
+    cli("invariants");
+    expect(1, "I1   agents/w3/live: it hangs on no lease, and would outlive its agent\n"
+              "I9   pending/writer/ghost: there is no such task\n");
+}
+END_TEST
+
+START_TEST(a_bad_record_is_named_and_the_others_are_shown)
+{
+    put_fleet();
+    (void)put("tasks/bad", "{\"id\":", HF_NO_LEASE);
+    cli("task", "ls", "-o", "name");
+    expect(0, "report-1\n");
+    ck_assert_ptr_nonnull(
+        strstr(last.err, "warning: /holdfast/default/tasks/bad cannot be read"));
+    cli("task", "show", "bad");
+    expect_error(1, "tasks/bad cannot be read");
+    cli("doctor");
+    ck_assert_int_eq(last.status, 1);
+    ck_assert_ptr_nonnull(strstr(last.out, "trouble nobody leads"));
+    ck_assert_ptr_nonnull(strstr(last.out, "trouble 1 agents are held"));
+    ck_assert_ptr_nonnull(strstr(last.out, "trouble 1 records cannot be read"));
+}
+END_TEST
+
+/* A person's word reaches the leader, and the trail tells of it. */
+START_TEST(a_storm_is_held_and_let_go_on)
+{
+    cli("storm", "hold");
+    expect_error(3, "nobody leads who could obey");
+    hft_program_start(&controller, "holdfast-controller", server.dir.path, "c", server.endpoint,
+                      "--id", "c", NULL);
+    hft_program_until_said(&controller, "event=leading", STEP_MS);
+    cli("storm", "hold");
+    expect(0, NULL);
+    hft_program_until_said(&controller, "operator=hold", STEP_MS);
+    do
+        cli("storm", "status", "-o", "json");
+    while (strstr(last.out, "\"state\": \"full\"") == NULL);
+    cli("storm", "proceed");
+    expect(0, NULL);
+    do
+        cli("storm", "status", "-o", "json");
+    while (strstr(last.out, "\"state\": \"partial\"") == NULL);
+    cli("leader", "-o", "name");
+    expect(0, "c\n");
+    ck_assert_int_eq(hft_program_stop(&controller), 0);
+}
+END_TEST
+
+START_TEST(a_mistake_is_answered_with_what_to_do)
+{
+    cli("tsk", "ls");
+    expect_error(2, "did you mean task ls?");
+    cli("task", "show");
+    expect_error(2, "TASK is missing");
+    cli("task", "show", "Not A Name");
+    ck_assert_int_eq(last.status, 2);
+    cli("task", "submit", "--payload", "x");
+    expect_error(2, "--role is missing");
+    cli("task", "ls", "--state", "done");
+    expect_error(2, "done is no state of a task");
+    cli("task", "show", "nope");
+    expect_error(3, "there is no task nope; holdfast task ls lists them");
+    cli("leader");
+    expect_error(3, "nobody leads");
+    hft_output_done(&last);
+    hft_cli(&last, "127.0.0.1:1", "ps", NULL);
+    expect_error(5, "Is it running?");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("cli");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, agents_are_shown_as_wide_as_the_terminal_is);
+    tcase_add_test(t, json_has_the_members_that_scripts_rely_on);
+    tcase_add_test(t, an_agent_is_stopped_and_a_held_one_released);
+    tcase_add_test(t, a_host_is_cordoned_and_given_up);
+    tcase_add_test(t, a_task_is_submitted_once_followed_cancelled_and_retried);
+    tcase_add_test(t, what_must_hold_is_checked_and_named);
+    tcase_add_test(t, a_bad_record_is_named_and_the_others_are_shown);
+    tcase_add_test(t, a_storm_is_held_and_let_go_on);
+    tcase_add_test(t, a_mistake_is_answered_with_what_to_do);
+    return hft_suite_run("e2e: cli", t, NULL);
+}
