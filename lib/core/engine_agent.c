@@ -64,7 +64,8 @@ static bool may_write_health(struct hf_engine *e, struct hf_agent *agent)
     return false;
 }
 
-/* The state that it is in for good, or until something else happens. */
+/* The state that it is in for good, until something else happens, or until view->at on the
+ * cluster clock (0: no such time). */
 static int settle(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
                   const struct hf_engine_view *view, struct hf_intent *ret)
 {
@@ -77,7 +78,7 @@ static int settle(struct hf_engine *e, struct hf_agent *agent, const struct hf_d
         !may_write_health(e, agent))
         return 0;
     hf_health_begin(e, agent, &draft);
-    hf_health_set(&draft, state, view->why, view->next, 0);
+    hf_health_set(&draft, state, view->why, view->next, view->at);
     hf_health_set_evidence(e, agent, death, &draft);
     return hf_health_write(e, agent, &draft,
                            terminated ? HOLDFAST__V1__EVENT__KIND__ended
@@ -297,11 +298,16 @@ static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
     if (err != HF_OK)
         return err;
     if (place.verdict != HF_PLACEMENT_HOST) {
+        bool waits = place.verdict == HF_PLACEMENT_WAIT_HOME;
+
         hf_engine_wait_in(&e->homeless, state);
         hf_engine_wake(e, &state->item, place.at);
         return settle(e, agent, death,
                       &(struct hf_engine_view){
-                          .verdict = "failing", .why = place.why, .next = place.next },
+                          .verdict = "failing",
+                          .why = place.why,
+                          .next = place.next,
+                          .at = waits ? hf_engine_clock(e) + place.at - e->now : 0 },
                       ret);
     }
     return hf_engine_order(e, agent,

@@ -205,6 +205,17 @@ static void add_order(struct hf_engine *e, const struct hf_agent *agent,
                 health->record.n_evidence > 0 ? health->record.evidence[0]->text : NULL });
 }
 
+/* Whose end was no failure is not failing because it is started again. */
+static Holdfast__V1__Health__State state_until_started(const struct hf_death *death)
+{
+    switch (death->kind) {
+    case HOLDFAST__V1__EXIT__KIND__left:
+    case HOLDFAST__V1__EXIT__KIND__finished:
+    case HOLDFAST__V1__EXIT__KIND__terminated: return HOLDFAST__V1__HEALTH__STATE__terminated;
+    default: return HOLDFAST__V1__HEALTH__STATE__failing;
+    }
+}
+
 int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
                     const struct hf_start_order *order, struct hf_intent *ret)
 {
@@ -216,7 +227,7 @@ int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
 
     hf_draft_begin(e, ret);
     hf_health_begin(e, agent, &health);
-    hf_health_set(&health, HOLDFAST__V1__HEALTH__STATE__failing, order->why,
+    hf_health_set(&health, state_until_started(order->death), order->why,
                   "its host starts or refuses it, or the command is withdrawn",
                   cluster_now + e->policy.command_within);
     hf_health_set_evidence(e, agent, order->death, &health);

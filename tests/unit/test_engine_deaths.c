@@ -65,6 +65,8 @@ START_TEST(an_expiry_is_judged_after_its_grace)
            "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
            "(its owner is gone: anyone of its role may have it)\n");
     ck_assert(has("tasks/t", "\"reservedFor\":\"\""));
+    ck_assert(
+        has("health/a", "\"what\":\"its home comes back, or it is started elsewhere\",\"at\""));
     pass(50999);
     expect("");
     pass(1);
@@ -221,6 +223,7 @@ START_TEST(who_finished_is_started_when_there_is_work_and_once)
     ignore();
     task_waits("t", "pending");
     expect("agent a: put commands/h1/a, put health/a (it finished: it is started again)\n");
+    ck_assert(has("health/a", "\"state\":\"terminated\"")); /* nothing has failed */
     pass(5000);
     expect("");
 }
