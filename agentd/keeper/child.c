@@ -165,7 +165,7 @@ _Noreturn void keeper_child_main(struct keeper_plan *plan)
 
     const char *more = wait_at_gate(plan->gate_fd, &more_len);
     char **argv = build(m, more, more_len, &env);
-    if (argv == NULL)
+    if (argv == NULL || argv[0] == NULL)
         fail(plan->exec_fd, STAGE_MEMORY);
     if (!set_limits(m))
         fail(plan->exec_fd, STAGE_LIMITS);

@@ -79,55 +79,52 @@ struct keeper_scan {
 struct keeper {
     char **argv; /* as agentd got it; the link gets it, too */
     char state_dir[AGENTD_PATH_BYTES];
-    int state_fd; /* the directory */
-    int lock_fd;
-    pid_t pid;
     char boot_id[AGENTD_BOOT_BYTES];
-    int epoll_fd, signal_fd, fence_fd, kmsg_fd;
-    uint32_t flags;     /* AGENTD_HAS_... */
-    int cgroup_fd;      /* base directory of the agents' cgroups; -1: shims */
-    int oom_score;      /* of those that are not the keeper; INT32_MIN: untouched */
     pid_t oom_pids[64]; /* that the kernel log named as killed for memory, a ring */
     size_t oom_count;
+    int state_fd, lock_fd; /* the state directory, and its lock */
+    int epoll_fd, signal_fd, fence_fd, kmsg_fd;
+    int cgroup_fd;  /* base directory of the agents' cgroups; -1: shims */
+    int oom_score;  /* of those that are not the keeper; INT32_MIN: untouched */
+    uint32_t flags; /* AGENTD_HAS_... */
+    pid_t pid;
 
     struct agentd_page *page;
-    int page_fd;
     int64_t armed_ns; /* the fence timer is set to; 0: to nothing */
+    int page_fd;
 
-    pid_t link;
     int link_fd;
+    pid_t link;
+    uint32_t link_starts;
     int64_t link_at;      /* when to start the next one; KEEPER_NEVER: it runs */
     int64_t link_started; /* when the latest was */
     int64_t link_delay;
-    uint32_t link_starts;
-    bool link_blocked;   /* its socket took no more; nothing is read meanwhile */
-    bool link_ready;     /* this one has said READY */
-    bool link_was_ready; /* one has */
-    bool hello_due, synced_due;
-    uint64_t last_id; /* of a request of this link */
-    uint64_t signals; /* bit n: signal n is to be told */
-    int stop_signals; /* SIGTERM and SIGINT so far */
-    char *out;        /* a reply that the socket did not take yet */
-    size_t out_len;
-    char *in; /* a request as it was read */
-    bool lease_unrecorded, link_pid_unrecorded;
+    uint64_t last_id;         /* of a request of this link */
+    uint64_t signals;         /* bit n: signal n is to be told */
+    struct agentd_reply *out; /* a reply that the socket did not take yet */
+    char *in;                 /* a request as it was read */
     struct agentd_lease_state lease;
     int64_t lost_lease_id;
     char *memo;
     uint32_t memo_len;
+    int stop_signals; /* SIGTERM and SIGINT so far */
 
-    pid_t scribe;
     int scribe_fd;
-    int64_t scribe_at;
+    pid_t scribe;
+    int64_t scribe_at; /* when to start the next one; KEEPER_NEVER: it runs */
 
     struct keeper_slot **slots;
     size_t slot_count, slot_cap;
-    uint32_t last_key;
     struct keeper_scan scan;
-
-    bool stopping;
-    int exit_code;
     int64_t stop_until; /* when everything has ended: wait so long for the link's FORGETs */
+    uint32_t last_key;
+    int exit_code;
+    bool stopping;
+    bool link_blocked;   /* its socket took no more; nothing is read meanwhile */
+    bool link_ready;     /* this one has said READY */
+    bool link_was_ready; /* one has */
+    bool hello_due, synced_due, reply_due;
+    bool lease_unrecorded, link_pid_unrecorded;
 };
 
 /* proc.c - small things about processes and files. */

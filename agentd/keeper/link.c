@@ -86,7 +86,7 @@ int keeper_link_start(struct keeper *k)
     k->link_ready = false;
     k->link_blocked = false;
     k->last_id = 0;
-    k->out_len = 0;
+    k->reply_due = false;
     k->hello_due = k->synced_due = true;
     k->link_pid_unrecorded = true;
     for (size_t i = 0; i < k->slot_count; i++)
@@ -203,9 +203,9 @@ void keeper_link_flush(struct keeper *k)
 
     if (k->link_fd < 0)
         return;
-    if (k->out_len > 0 && !give(k, k->out, k->out_len, NULL, 0))
+    if (k->reply_due && !give(k, k->out, sizeof *k->out, NULL, 0))
         return;
-    k->out_len = 0;
+    k->reply_due = false;
     if (k->hello_due && !give_hello(k))
         return;
     k->hello_due = false;
@@ -226,8 +226,8 @@ static void reply(struct keeper *k, uint64_t id, uint32_t code, const char *text
     keeper_copy(m.text, sizeof m.text, text);
     if (give(k, &m, sizeof m, NULL, 0))
         return;
-    memcpy(k->out, &m, sizeof m); /* until then no other request is read */
-    k->out_len = sizeof m;
+    *k->out = m;
+    k->reply_due = true; /* until then no other request is read */
 }
 
 static void answer(struct keeper *k, size_t len)
@@ -250,7 +250,7 @@ static void answer(struct keeper *k, size_t len)
 
 void keeper_link_read(struct keeper *k)
 {
-    for (int i = 0; i < TURN_MAX && k->link_fd >= 0 && k->out_len == 0; i++) {
+    for (int i = 0; i < TURN_MAX && k->link_fd >= 0 && !k->reply_due; i++) {
         ssize_t len = recv(k->link_fd, k->in, AGENTD_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
 
         if (len < 0 && (errno == EAGAIN || errno == EINTR))

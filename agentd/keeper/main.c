@@ -17,6 +17,7 @@
 #define FORGET_GRACE                                                                           \
     (3 * KEEPER_SECOND) /* after the last end, for a link that is shutting down */
 #define SCRIBE_RETRY (20 * KEEPER_MS)
+#define REAP_MAX     256 /* dead of an agent that forks and forks, until we look at the fence */
 #define OOM_SCORE    (-900)
 
 void keeper_watch(struct keeper *k, int fd, uint32_t kind, uint32_t key)
@@ -146,7 +147,7 @@ static int begin(struct keeper *k)
     int rc = 0;
 
     k->in = malloc(AGENTD_MESSAGE_MAX);
-    k->out = malloc(sizeof(struct agentd_reply));
+    k->out = malloc(sizeof *k->out);
     k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (k->in == NULL || k->out == NULL || k->epoll_fd < 0 ||
         prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -205,8 +206,13 @@ static void on_signals(struct keeper *k)
             k->stop_until = 0; /* whatever the link still wanted */
         }
     }
-    while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
+    for (int i = 0; (pid = wait4(-1, &status, WNOHANG, &ru)) > 0; i++) {
         reaped(k, pid, status, &ru);
+        if (i < REAP_MAX)
+            continue;
+        (void)kill(k->pid, SIGCHLD); /* more next turn */
+        break;
+    }
 }
 
 static void on_event(struct keeper *k, uint64_t data)
@@ -314,7 +320,8 @@ static void end(struct keeper *k)
     while (k->slot_count > 0)
         keeper_slot_free(k, k->slots[0]);
     keeper_cgroup_done(k);
-    (void)unlinkat(k->state_fd, "keeper.pid", 0);
+    /* Not removed: who waits for the lock of a removed file would share it with nobody. */
+    (void)!ftruncate(k->lock_fd, 0);
     free(k->slots);
     free(k->scan.list);
     free(k->memo);

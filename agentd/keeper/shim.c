@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -91,6 +92,8 @@ static void made(struct keeper *k, struct keeper_slot *s, const struct keeper_sh
     if (news->error != 0) {
         s->a.exit.causes |= AGENTD_CAUSE_NOT_MADE;
         s->a.exit.error = news->error;
+        (void)snprintf(s->a.exit.evidence, sizeof s->a.exit.evidence, "could not be made: %s",
+                       strerrordesc_np(news->error));
         keeper_slot_main_gone(k, s, NULL, NULL);
         return;
     }

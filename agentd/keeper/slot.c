@@ -23,7 +23,7 @@ struct keeper_slot *keeper_slot_new(struct keeper *k, const struct agentd_who *w
         return NULL;
     if (k->slot_count == k->slot_cap) {
         size_t cap = k->slot_cap == 0 ? 16 : k->slot_cap * 2;
-        struct keeper_slot **slots = reallocarray(k->slots, cap, sizeof *slots);
+        struct keeper_slot **slots = reallocarray(k->slots, cap, sizeof(void *));
 
         if (slots == NULL) {
             free(s);

@@ -62,9 +62,9 @@ static int open_dir(struct keeper *k)
 
     if (rc == 0 && (absolute = realpath(k->state_dir, NULL)) == NULL)
         rc = -errno;
-    if (rc == 0 && strlen(absolute) >= sizeof k->state_dir)
+    if (absolute != NULL && strlen(absolute) >= sizeof k->state_dir)
         rc = -ENAMETOOLONG;
-    if (rc == 0) {
+    if (absolute != NULL && rc == 0) {
         keeper_copy(k->state_dir, sizeof k->state_dir, absolute);
         k->state_fd = open(absolute, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
         if (k->state_fd < 0 || (mkdirat(k->state_fd, "agents", 0700) < 0 && errno != EEXIST) ||

@@ -47,13 +47,21 @@ static const struct keeper_process *look_up(const struct keeper_scan *scan, pid_
     return NULL;
 }
 
+/* The number of a shim that was reaped may be anybody's by now. */
+static bool is_shim_of(const struct keeper_slot *s, pid_t pid)
+{
+    return s->shim == pid && pid > 0 && !s->shim_gone;
+}
+
 /* A child of ours that we did not make: its shim was killed, or a helper's parent. */
 static bool is_stray(const struct keeper *k, pid_t pid)
 {
     if (pid == k->link || pid == k->scribe)
         return false;
     for (size_t i = 0; i < k->slot_count; i++) {
-        if (k->slots[i]->shim == pid || (k->slots[i]->shim == 0 && k->slots[i]->a.pid == pid))
+        const struct keeper_slot *s = k->slots[i];
+
+        if (is_shim_of(s, pid) || (s->cgroup_fd >= 0 && s->a.pid == pid && !s->main_gone))
             return false;
     }
     return true;
@@ -66,7 +74,7 @@ static int32_t owner_of(const struct keeper *k, const struct keeper_process *pro
         if (process->ppid == k->pid)
             return is_stray(k, process->pid) ? OWNER_STRAY : OWNER_NONE;
         for (size_t i = 0; i < k->slot_count; i++) {
-            if (k->slots[i]->shim == process->ppid && process->ppid != 0)
+            if (is_shim_of(k->slots[i], process->ppid))
                 return (int32_t)i;
         }
         process = look_up(&k->scan, process->ppid);

@@ -27,7 +27,13 @@ static bool begin(int mode)
         return false;
     hft_keeper_init(k, (enum hft_keeper_mode)mode);
     hft_keeper_start(k);
-    ck_assert_int_eq((k->hello.flags & AGENTD_HAS_CGROUPS) != 0, mode == HFT_KEEPER_CGROUP);
+    bool has_cgroups = (k->hello.flags & AGENTD_HAS_CGROUPS) != 0;
+    if (mode == HFT_KEEPER_CGROUP && !has_cgroups) {
+        printf("skipped: no cgroup v2 that we may use\n");
+        hft_keeper_done(k);
+        return false;
+    }
+    ck_assert_int_eq(has_cgroups, mode == HFT_KEEPER_CGROUP);
     hft_keeper_extend(k, 60000);
     return true;
 }
@@ -149,7 +155,7 @@ START_TEST(nothing_of_the_keeper_is_inherited)
         return;
     (void)hft_keeper_run(k, "a", "i1",
                          "n=0; while test $n -lt 64; do test -e /proc/$$/fd/$n && echo fd=$n; "
-                         "n=$((n+1)); done; env; grep Sig /proc/$$/status; cat");
+                         "n=$((n+1)); done; env; grep Sig /proc/self/status; cat");
     const struct agentd_agent *a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
     const char *out = a->exit.output;
     ck_assert_msg(strncmp(out, "fd=0\nfd=1\nfd=2\n", 15) == 0, "%s", out);
@@ -565,7 +571,7 @@ START_TEST(signals_are_told_and_shutdown_gives_the_code)
     k->pid = 0;
     ck_assert_int_eq(WEXITSTATUS(status), 23);
     ck_assert(is_gone(&pid));
-    ck_assert(!has_file("state/keeper.pid"));
+    ck_assert_int_eq(hft_keeper_number(k, "state/keeper.pid"), 0);
     ck_assert(!has_file("state/link.pid"));
     ck_assert(!has_file("state/run/i1"));
     finish();
