@@ -419,6 +419,7 @@ static void list_range(struct hf_mirror *mirror)
 {
     struct hf_range_request request = { .range = mirror->ranges[mirror->list_range].asked,
                                         .revision = mirror->list_rev,
+                                        .timeout = mirror->cfg.page_timeout,
                                         .limit = (int64_t)mirror->page_keys };
     int err = hf_etcd_list(mirror->etcd, &request, on_page, mirror, &mirror->list);
 

@@ -47,6 +47,7 @@ struct hf_mirror_config {
     hf_ms probe_timeout;  /* and given up when it stays silent: 3 s */
     hf_ms history_every;  /* a restored etcd is looked for this often: 10 s */
     hf_ms resync_every;   /* everything is listed again this often, +- 20 %: 5 min */
+    hf_ms page_timeout;   /* a page of a list that takes longer is made smaller: 30 s */
     size_t pending_bytes; /* largest single change that is put together: 256 MiB */
 };
 

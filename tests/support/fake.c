@@ -59,6 +59,7 @@ struct hft_fake {
     uint64_t cluster_id;
     int64_t stale_rev;
     unsigned stale_skip, stale_left;
+    int64_t most_keys; /* that come through; 0: all */
     bool mute;
     struct call *watch; /* the newest stream */
     struct hft_fake_stats stats;
@@ -203,14 +204,20 @@ static void on_range(struct call *call, bool ok)
         ok ? take_message(call, &etcdserverpb__range_request__descriptor) : NULL;
     grpc_status_code code;
     grpc_slice bytes;
+    bool too_slow;
 
     if (request == NULL)
         return;
     pthread_mutex_lock(&fake->lock);
     fake->stats.ranges++;
-    bytes = answer_range(fake, request, &code);
+    too_slow = fake->most_keys > 0 && request->range_end.len > 0 &&
+               (request->limit == 0 || request->limit > fake->most_keys);
+    if (!too_slow)
+        bytes = answer_range(fake, request, &code);
     pthread_mutex_unlock(&fake->lock);
     etcdserverpb__range_request__free_unpacked(request, NULL);
+    if (too_slow)
+        return; /* the client ends it */
     answer(call, bytes, code, "etcdserver: mvcc: required revision is a future revision");
 }
 
@@ -506,6 +513,13 @@ void hft_fake_set_cluster(struct hft_fake *fake, uint64_t cluster_id)
 {
     pthread_mutex_lock(&fake->lock);
     fake->cluster_id = cluster_id;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void hft_fake_be_slow(struct hft_fake *fake, int64_t most_keys)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->most_keys = most_keys;
     pthread_mutex_unlock(&fake->lock);
 }
 

@@ -32,6 +32,10 @@ void hft_fake_set_cluster(struct hft_fake *fake, uint64_t cluster_id);
 /* After `skip` more, answers `count` ranges as if `revision` were the newest: stale reads. */
 void hft_fake_be_stale(struct hft_fake *fake, int64_t revision, unsigned skip, unsigned count);
 
+/* A line so slow that a range which asks for more than so many keys is not answered in any
+ * time; 0: all are, as at first. */
+void hft_fake_be_slow(struct hft_fake *fake, int64_t most_keys);
+
 /* What it has seen. */
 struct hft_fake_stats {
     unsigned ranges;

@@ -77,6 +77,12 @@ static int compare(ProtobufCBinaryData a, ProtobufCBinaryData b)
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    return compare((*(Etcdserverpb__KeyValue *const *)a)->key,
+                   (*(Etcdserverpb__KeyValue *const *)b)->key);
+}
+
 static bool is_in(const char *key, const Etcdserverpb__RangeRequest *request)
 {
     int order = compare(bytes_of(key), request->key);
@@ -120,6 +126,10 @@ uint8_t *hft_fake_store_range(const struct hft_fake_store *store,
     response.header = header;
     response.kvs = pointers;
     response.count = (int64_t)response.n_kvs;
+    qsort(pointers, response.n_kvs, sizeof *pointers, compare_keys);
+    response.more = request->limit > 0 && response.count > request->limit;
+    if (response.more)
+        response.n_kvs = (size_t)request->limit;
     bytes = malloc(etcdserverpb__range_response__get_packed_size(&response) + 1);
     if (bytes == NULL)
         abort();

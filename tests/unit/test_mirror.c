@@ -389,6 +389,74 @@ START_TEST(w4_a_watch_cancelled_by_a_compaction_is_listed)
 }
 END_TEST
 
+/* The pages become smaller until they come through, and the list complete. */
+START_TEST(list_over_a_slow_line_is_read_in_smaller_pages)
+{
+    struct hf_key_range range = { .key = hf_bytes_of("w/"), .prefix = true };
+
+    for (int i = 0; i < 1000; i++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof key, "w/%d", i);
+        hft_fake_change(fake, key, "1");
+    }
+    hft_fake_be_slow(fake, 700);
+    hft_follower_start_with(
+        &client, &follower,
+        &(struct hf_mirror_config){ .ranges = &range, .range_count = 1, .page_timeout = 1000 });
+    hft_follower_until_synced(&follower, 1, 60000);
+    ck_assert_uint_eq(follower.puts, 1000);
+    ck_assert_uint_ge(follower.troubles, 2);
+}
+END_TEST
+
+static struct {
+    hf_ms pause[4];
+    hf_ms at[4];
+    unsigned count;
+} flaps;
+
+static void on_flap(int err, const char *message, hf_ms retry_in, void *arg)
+{
+    (void)err;
+    (void)message;
+    (void)arg;
+    ck_assert_uint_lt(flaps.count, 4);
+    flaps.at[flaps.count] = hft_now();
+    flaps.pause[flaps.count++] = retry_in;
+}
+
+static void on_nothing(const struct hf_mirror_event *event, void *arg)
+{
+    (void)event;
+    (void)arg;
+}
+
+/* One that is accepted every time, and ended at once: it must not be asked for without a pause.
+ */
+START_TEST(a_watch_that_ends_as_soon_as_it_lives_is_opened_less_and_less_often)
+{
+    struct hf_key_range range = { .key = hf_bytes_of("w/"), .prefix = true };
+    struct hf_mirror *mirror;
+
+    ck_assert_int_eq(hf_mirror_new(client.etcd,
+                                   &(struct hf_mirror_config){ .ranges = &range,
+                                                               .range_count = 1,
+                                                               .on_event = on_nothing,
+                                                               .on_trouble = on_flap },
+                                   &mirror, NULL),
+                     HF_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        until_watched(i + 1);
+        hft_fake_end(fake, UNAVAILABLE, "gone");
+        hft_client_until(&client, &flaps.count, i + 1, 10000, "the trouble to be told");
+        /* Unless the machine let it live for a while. */
+        ck_assert(i == 0 || flaps.pause[i] > 0 || flaps.at[i] - flaps.at[i - 1] >= 1000);
+    }
+    hf_mirror_close(mirror);
+}
+END_TEST
+
 static struct {
     struct hf_mirror *mirror;
     unsigned synced, puts;
@@ -525,6 +593,8 @@ int main(void)
     tcase_add_loop_test(t, a_message_that_is_none_ends_the_watch_which_comes_again, 0, 4);
     tcase_add_test(t, messages_that_mean_nothing_change_nothing);
     tcase_add_loop_test(t, a_watch_that_is_cancelled_comes_again, 0, 3);
+    tcase_add_test(t, list_over_a_slow_line_is_read_in_smaller_pages);
+    tcase_add_test(t, a_watch_that_ends_as_soon_as_it_lives_is_opened_less_and_less_often);
     tcase_add_loop_test(t, any_allocation_may_fail_and_the_copy_becomes_true_all_the_same, 0,
                         4);
     return hft_suite_run("etcd/mirror", t, NULL);
