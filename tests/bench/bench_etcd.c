@@ -22,7 +22,7 @@ enum { ROUNDS = 5, EVENTS = 50000 };
 static char self[PATH_MAX];
 static char peer[PATH_MAX + 16];
 static bool as_json;
-static const char *only; /* one measurement; NULL: all */
+static const char *only; /* one command or figure; NULL: all */
 
 static void die(const char *fmt, ...) HF_PRINTF(1, 2) __attribute__((noreturn));
 static void die(const char *fmt, ...)
@@ -182,15 +182,28 @@ static void report(const struct figure *figure, double ours, double theirs)
     (void)fflush(stdout);
 }
 
+static bool is_wanted(const struct measurement *m, const struct figure *figures, size_t count)
+{
+    if (only == NULL || strcmp(only, m->command) == 0)
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(only, figures[i].name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void compare(const struct measurement *m, const char *endpoint,
                     const struct figure *figures, size_t count)
 {
     json_t *ours[ROUNDS], *theirs[ROUNDS];
 
-    if (only != NULL && strcmp(only, m->command) != 0)
+    if (!is_wanted(m, figures, count))
         return;
-    (void)fprintf(stderr, "measuring: %s %s …\n", m->command, m->arguments[0]);
     for (int i = 0; i < ROUNDS; i++) {
+        (void)fprintf(stderr, "measuring: %s %s %s, round %d of %d\n", m->command,
+                      m->arguments[0], m->arguments[1] != NULL ? m->arguments[1] : "", i + 1,
+                      ROUNDS);
         ours[i] = measure_side(m, endpoint, true);
         theirs[i] = measure_side(m, endpoint, false);
     }
@@ -244,6 +257,7 @@ static const struct figure IDLE[] = {
 
 static void run_all(const char *endpoint)
 {
+    (void)fprintf(stderr, "writing 111,000 keys\n");
     write_keys(endpoint, "/10k/", 10000, 10000);
     write_keys(endpoint, "/100k/", 100000, 100000);
     write_keys(endpoint, "/events/", 1000, 1000);
