@@ -1,27 +1,37 @@
 #include "support/cluster.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <check.h>
 
+#include "base/cleanup.h"
 #include "support/admin.h"
 #include "support/wait.h"
 
 #define START_TRIES       5
 #define LEADER_TIMEOUT_MS 30000
 
-static void init_members(struct hft_cluster *cluster, const struct hft_etcd_options *options)
+static void init_members(struct hft_cluster *cluster, const struct hft_etcd_options *options,
+                         bool apart)
 {
     static const char *const NAMES[HFT_CLUSTER_SIZE] = { "m0", "m1", "m2" };
     char initial[sizeof cluster->member[0].initial_cluster];
     int len = 0;
 
+    *cluster = (struct hft_cluster){ 0 };
     for (size_t i = 0; i < HFT_CLUSTER_SIZE; i++) {
         struct hft_etcd_options own = *options;
 
         own.name = NAMES[i];
         hft_etcd_init(&cluster->member[i], &own);
+        if (apart) {
+            cluster->door[i] = hft_proxy_new(cluster->member[i].peer.number);
+            (void)snprintf(cluster->member[i].peer_url, sizeof cluster->member[i].peer_url,
+                           "%s", hft_proxy_endpoint(cluster->door[i]));
+        }
         len += snprintf(initial + len, sizeof initial - (size_t)len, "%s%s=%s",
                         i > 0 ? "," : "", NAMES[i], cluster->member[i].peer_url);
         ck_assert_int_lt(len, (int)sizeof initial);
@@ -42,10 +52,11 @@ static bool run_all(struct hft_cluster *cluster)
     return ready;
 }
 
-void hft_cluster_start(struct hft_cluster *cluster, const struct hft_etcd_options *options)
+static void start(struct hft_cluster *cluster, const struct hft_etcd_options *options,
+                  bool apart)
 {
     for (int i = 0; i < START_TRIES; i++) {
-        init_members(cluster, options);
+        init_members(cluster, options, apart);
         if (run_all(cluster))
             return;
         hft_cluster_done(cluster);
@@ -53,10 +64,56 @@ void hft_cluster_start(struct hft_cluster *cluster, const struct hft_etcd_option
     ck_abort_msg("ports were taken %d times in a row", START_TRIES);
 }
 
+void hft_cluster_start(struct hft_cluster *cluster, const struct hft_etcd_options *options)
+{
+    start(cluster, options, false);
+}
+
+void hft_cluster_start_apart(struct hft_cluster *cluster,
+                             const struct hft_etcd_options *options)
+{
+    start(cluster, options, true);
+}
+
+uint64_t hft_cluster_member_id(const struct hft_etcd *member)
+{
+    HF_CLEANUP_FREE char *status = NULL;
+    const char *id;
+
+    hft_etcdctl_ok(member, &status, "endpoint", "status", "-w", "json", NULL);
+    id = strstr(status, "\"member_id\":");
+    ck_assert_ptr_nonnull(id);
+    return strtoull(id + strlen("\"member_id\":"), NULL, 10);
+}
+
+/* Each direction has its own connections: members dial those whose messages they want, and say
+ * who they are. */
+void hft_cluster_cut_off(struct hft_cluster *cluster, const struct hft_etcd *member)
+{
+    char words[64];
+
+    (void)snprintf(words, sizeof words, "X-Server-From: %" PRIx64 "\r\n",
+                   hft_cluster_member_id(member));
+    for (size_t i = 0; i < HFT_CLUSTER_SIZE; i++) {
+        if (&cluster->member[i] == member)
+            hft_proxy_set_both(cluster->door[i], HFT_PROXY_HOLD);
+        else
+            hft_proxy_hold_talk(cluster->door[i], words);
+    }
+}
+
+void hft_cluster_heal(struct hft_cluster *cluster)
+{
+    for (size_t i = 0; i < HFT_CLUSTER_SIZE; i++)
+        hft_proxy_heal(cluster->door[i]);
+}
+
 void hft_cluster_done(struct hft_cluster *cluster)
 {
     for (size_t i = 0; i < HFT_CLUSTER_SIZE; i++)
         hft_etcd_done(&cluster->member[i]);
+    for (size_t i = 0; i < HFT_CLUSTER_SIZE; i++)
+        hft_proxy_free(cluster->door[i]);
 }
 
 static bool is_running(const struct hft_etcd *etcd)

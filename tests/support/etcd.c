@@ -118,7 +118,7 @@ static void server_args(struct args *args, const struct hft_etcd *etcd)
     add(args, "--data-dir=%s", etcd->data_dir);
     add(args, "--listen-client-urls=%s", etcd->endpoint);
     add(args, "--advertise-client-urls=%s", etcd->endpoint);
-    add(args, "--listen-peer-urls=%s", etcd->peer_url);
+    add(args, "--listen-peer-urls=http://127.0.0.1:%u", etcd->peer.number);
     add(args, "--initial-advertise-peer-urls=%s", etcd->peer_url);
     add(args, "--initial-cluster=%s", etcd->initial_cluster);
     add(args, "--listen-metrics-urls=http://127.0.0.1:%u", etcd->metrics.number);

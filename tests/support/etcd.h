@@ -47,7 +47,7 @@ struct hft_etcd {
     struct hft_port peer;
     struct hft_port metrics;         /* plain HTTP even with TLS: /metrics, /health */
     char endpoint[HFT_ENDPOINT_MAX]; /* http(s)://127.0.0.1:port for clients */
-    char peer_url[HFT_ENDPOINT_MAX];
+    char peer_url[HFT_ENDPOINT_MAX]; /* that the others know: its own, or a proxy's */
     char initial_cluster[4 * HFT_ENDPOINT_MAX];
     char user[64]; /* "name:password" for etcdctl, once authentication is on; else empty */
     pid_t pid;     /* 0 while it does not run */

@@ -25,6 +25,7 @@
 #define CONNS_MAX     512
 #define POLL_IDLE_MS  1000
 #define LISTEN_QUEUED 128
+#define FIRST_BYTES   1024
 
 /* Bytes read together; they leave together, once due. */
 struct chunk {
@@ -48,6 +49,8 @@ struct conn {
     struct conn *next;
     int fd[2]; /* client, server */
     struct flow flow[2];
+    char first[FIRST_BYTES]; /* words of the client, as a text */
+    size_t first_len;
     bool broken; /* an error on either side: reset both */
 };
 
@@ -71,6 +74,7 @@ struct hft_proxy {
     uint64_t orders;      /* given to the thread ... */
     uint64_t orders_done; /* ... and carried out by it */
     struct rule rule[2];
+    char held_talk[128]; /* see hft_proxy_hold_talk; empty: none */
     enum hft_proxy_door door;
     bool cut;
     bool stopping;
@@ -211,9 +215,27 @@ static void enqueue(struct flow *flow, struct chunk *chunk)
     flow->queued += chunk->len;
 }
 
-static bool wants_input(const struct flow *flow, const struct rule *rule)
+static bool is_held(const struct hft_proxy *proxy, const struct conn *conn, int way)
 {
-    return rule->mode != HFT_PROXY_HOLD && !flow->ended && flow->queued < QUEUE_BYTES;
+    return proxy->rule[way].mode == HFT_PROXY_HOLD ||
+           (proxy->held_talk[0] != '\0' && strstr(conn->first, proxy->held_talk) != NULL);
+}
+
+static bool wants_input(const struct hft_proxy *proxy, const struct conn *conn, int way)
+{
+    const struct flow *flow = &conn->flow[way];
+
+    return !is_held(proxy, conn, way) && !flow->ended && flow->queued < QUEUE_BYTES;
+}
+
+static void remember_first(struct conn *conn, const char *bytes, size_t len)
+{
+    size_t room = FIRST_BYTES - 1 - conn->first_len;
+
+    if (len > room)
+        len = room;
+    memcpy(conn->first + conn->first_len, bytes, len);
+    conn->first_len += len;
 }
 
 static void take_input(struct hft_proxy *proxy, struct conn *conn, int way)
@@ -221,12 +243,14 @@ static void take_input(struct hft_proxy *proxy, struct conn *conn, int way)
     struct flow *flow = &conn->flow[way];
     const struct rule *rule = &proxy->rule[way];
 
-    while (wants_input(flow, rule)) {
+    while (wants_input(proxy, conn, way)) {
         struct chunk *chunk = malloc(sizeof *chunk + CHUNK_BYTES);
         if (chunk == NULL)
             abort(); /* a test without memory has nothing to say */
         ssize_t n = recv(conn->fd[way], chunk->data, CHUNK_BYTES, 0);
 
+        if (n > 0 && way == HFT_PROXY_UP)
+            remember_first(conn, chunk->data, (size_t)n);
         if (n > 0 && rule->mode == HFT_PROXY_PASS) {
             chunk->next = NULL;
             chunk->len = (size_t)n;
@@ -257,7 +281,7 @@ static bool is_due(const struct hft_proxy *proxy, const struct conn *conn, int w
 {
     const struct flow *flow = &conn->flow[way];
 
-    return proxy->rule[way].mode != HFT_PROXY_HOLD && flow->head != NULL &&
+    return !is_held(proxy, conn, way) && flow->head != NULL &&
            flow->head->due <= hf_clock_now(&proxy->clock);
 }
 
@@ -292,8 +316,7 @@ static void pass_end_on(struct hft_proxy *proxy, struct conn *conn, int way)
 {
     struct flow *flow = &conn->flow[way];
 
-    if (flow->ended && !flow->shut && flow->head == NULL &&
-        proxy->rule[way].mode != HFT_PROXY_HOLD) {
+    if (flow->ended && !flow->shut && flow->head == NULL && !is_held(proxy, conn, way)) {
         flow->shut = true;
         (void)shutdown(conn->fd[!way], SHUT_WR);
     }
@@ -352,8 +375,8 @@ static nfds_t gather(struct hft_proxy *proxy, struct pollfd *fds, hf_ms *ret_tim
 
         timeout = due < timeout ? due : timeout;
         for (int way = 0; way < 2; way++)
-            fds[count++] = wish(conn->fd[way], wants_input(&conn->flow[way], &proxy->rule[way]),
-                                is_due(proxy, conn, !way));
+            fds[count++] =
+                wish(conn->fd[way], wants_input(proxy, conn, way), is_due(proxy, conn, !way));
     }
     *ret_timeout = timeout;
     return count;
@@ -477,6 +500,13 @@ void hft_proxy_delay(struct hft_proxy *proxy, enum hft_proxy_way way, hf_ms dela
     unlock_and_wake(proxy);
 }
 
+void hft_proxy_hold_talk(struct hft_proxy *proxy, const char *text)
+{
+    lock(proxy);
+    (void)snprintf(proxy->held_talk, sizeof proxy->held_talk, "%s", text != NULL ? text : "");
+    unlock_and_wake(proxy);
+}
+
 /* Descriptors are closed by the thread alone, which may be polling them. */
 static void wait_until_obeyed(struct hft_proxy *proxy)
 {
@@ -511,6 +541,7 @@ void hft_proxy_heal(struct hft_proxy *proxy)
     hft_proxy_door(proxy, HFT_PROXY_REFUSE);
     hft_proxy_cut(proxy);
     hft_proxy_set_both(proxy, HFT_PROXY_PASS);
+    hft_proxy_hold_talk(proxy, NULL);
     hft_proxy_delay(proxy, HFT_PROXY_UP, 0);
     hft_proxy_delay(proxy, HFT_PROXY_DOWN, 0);
     hft_proxy_door(proxy, HFT_PROXY_OPEN);

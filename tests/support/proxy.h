@@ -56,6 +56,10 @@ void hft_proxy_delay(struct hft_proxy *proxy, enum hft_proxy_way way, hf_ms dela
 
 void hft_proxy_door(struct hft_proxy *proxy, enum hft_proxy_door door);
 
+/* Holds those connections, of now and to come, whose client has `text` among its first words;
+ * NULL or a heal: none. */
+void hft_proxy_hold_talk(struct hft_proxy *proxy, const char *text);
+
 /* Resets (RST) all connections, to both sides. What waited in the proxy is lost. */
 void hft_proxy_cut(struct hft_proxy *proxy);
 
