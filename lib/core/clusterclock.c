@@ -47,6 +47,7 @@ int hf_clusterclock_on_observed(struct hf_clusterclock *c, hf_ms value, int64_t 
                                 hf_ms now)
 {
     hf_ms known = hf_clusterclock_now(c, now);
+    bool ours = c->wrote && value == c->written;
 
     if (revision <= 0)
         return HF_EINVAL;
@@ -60,8 +61,8 @@ int hf_clusterclock_on_observed(struct hf_clusterclock *c, hf_ms value, int64_t 
     c->read = c->present = true;
     c->revision = revision;
     c->stored = value;
-    /* We may have counted on for longer than whoever wrote it. */
-    c->base = value > known ? value : known;
+    /* What we wrote a moment ago we have counted on from; what others write holds. */
+    c->base = ours && known > value ? known : value;
     c->base_at = now;
     return HF_OK;
 }
@@ -95,6 +96,12 @@ struct hf_clusterclock_step hf_clusterclock_next(const struct hf_clusterclock *c
         .value = hf_clusterclock_now(c, now),
         .at = now,
     };
+}
+
+void hf_clusterclock_on_written(struct hf_clusterclock *c, hf_ms value)
+{
+    c->wrote = true;
+    c->written = value;
 }
 
 hf_ms hf_clusterclock_now(const struct hf_clusterclock *c, hf_ms now)

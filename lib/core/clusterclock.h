@@ -3,11 +3,15 @@
  *
  * Pure: no allocation, no I/O; a plain value that may be copied. `now` is the observer's own
  * monotonic time, wall time is used once, to begin with. A reader takes the stored value for
- * the time at which it saw it and counts on from there by itself; the leader stores what it
- * reads every `interval`. What passes while nobody counts is lost.
+ * the time at which it saw it and counts on from there by itself; a leader stores what it reads
+ * before it does anything else, and then every `interval`. What passes while nobody counts is
+ * lost, for everybody: whoever had counted on for longer than the leader takes the leader's
+ * word, or a delay that was drawn on the late clock would be over too soon under the next one.
  *
  * Guarantees:
- *   - for one observer the clock never goes back, until a history reset is reported;
+ *   - for one leader the clock never goes back, until a history reset is reported; nor does
+ *     what is stored;
+ *   - nobody's clock is ahead of the leader's, from when it has seen the leader's first write;
  *   - it may be late, never early: a limit that is read on it lasts at least as long as it
  *     says. Until it was read it is as late as can be: every age is 0, no moment has come;
  *   - a stored value that goes back means a restored etcd, and is refused with HF_EHISTORY.
@@ -46,6 +50,8 @@ struct hf_clusterclock {
     hf_ms stored;
     hf_ms base;    /* what the clock was */
     hf_ms base_at; /* when it was seen, on our own clock */
+    bool wrote;    /* we did, last: */
+    hf_ms written;
 };
 
 /* What a leader has to do. */
@@ -73,6 +79,9 @@ void hf_clusterclock_on_history_reset(struct hf_clusterclock *clock);
 /* For a leader. `wall` is what a clock begins with that does not exist yet. Cannot fail. */
 struct hf_clusterclock_step hf_clusterclock_next(const struct hf_clusterclock *clock,
                                                  hf_ms wall, hf_ms now);
+
+/* The leader stores `value`: seen again, it is no news. */
+void hf_clusterclock_on_written(struct hf_clusterclock *clock, hf_ms value);
 
 /* What the clock says at `now`; HF_CLUSTERCLOCK_UNREAD if that is not known. */
 hf_ms hf_clusterclock_now(const struct hf_clusterclock *clock, hf_ms now);

@@ -189,7 +189,6 @@ static void add_object(enum hf_fleet_kind kind, void *object, void *arg)
 static void activate(struct hf_engine *e)
 {
     hf_engine_begin_storm(e);
-    e->announced = false;
     hf_agenda_add(&e->agenda, &e->meta_item.agenda);
     hf_agenda_add(&e->agenda, &e->clock_item.agenda);
     hf_agenda_add(&e->agenda, &e->storm_item.agenda);

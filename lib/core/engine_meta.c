@@ -24,11 +24,25 @@ static bool may_write(const Holdfast__V1__Meta *meta)
     return meta == NULL || meta->schema_version <= SCHEMA_VERSION;
 }
 
+/* Whether it was stored in this term: nobody else may write it since. */
+static bool is_clock_ours(const struct hf_engine *e)
+{
+    return hf_fleet_get_clock(e->fleet)->seen.mod_rev > e->term.create_rev;
+}
+
+/* Everybody has to count from our own clock before a time that was read on it is stored. */
+static bool is_clock_due(const struct hf_engine *e, hf_ms now)
+{
+    return e->clock.read &&
+           (!is_clock_ours(e) || hf_clusterclock_next(&e->clock, now, now).due);
+}
+
 bool hf_engine_is_ready(const struct hf_engine *e)
 {
     const Holdfast__V1__Meta *meta = get_meta(e);
 
-    return meta != NULL && may_write(meta) && !needs_generation(e, meta) && e->clock.present;
+    return meta != NULL && may_write(meta) && !needs_generation(e, meta) && e->clock.present &&
+           is_clock_ours(e);
 }
 
 bool hf_engine_is_due_first(const struct hf_engine *e, hf_ms now)
@@ -39,7 +53,7 @@ bool hf_engine_is_due_first(const struct hf_engine *e, hf_ms now)
         return false;
     if ((meta == NULL || needs_generation(e, meta)) && e->meta_item.flight == 0)
         return true;
-    return e->clock_item.flight == 0 && hf_clusterclock_next(&e->clock, now, now).due;
+    return e->clock_item.flight == 0 && is_clock_due(e, now);
 }
 
 /* Reports of all agents together shall not come more often than etcd can bear. */
@@ -126,29 +140,29 @@ int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret)
     struct hf_clusterclock_step step = hf_clusterclock_next(&e->clock, e->wall, e->now);
     Holdfast__V1__Clock next = HOLDFAST__V1__CLOCK__INIT;
     Google__Protobuf__Timestamp value;
-    bool announce = !e->announced && hf_engine_is_ready(e);
+    bool begins = !is_clock_ours(e);
     int rc;
 
     if (!may_write(get_meta(e)))
         return 0;
-    if (!step.due && announce)
-        step.value = hf_clusterclock_now(&e->clock, e->now);
-    if (!step.due && !announce) {
+    if (!is_clock_due(e, e->now)) {
         hf_engine_wake(e, &e->clock_item, step.at);
         return 0;
     }
+    if (!step.due)
+        step.value = hf_clusterclock_now(&e->clock, e->now);
     hf_draft_begin(e, ret);
     next.now = hf_moment_write(step.value, &value);
     next.leader = e->id;
     hf_row_write(&ret->plan, &e->term, (struct hf_key){ .kind = HF_KEY_CLOCK },
                  &hf_fleet_get_clock(e->fleet)->seen, &next.base);
-    if (announce)
+    if (begins)
         hf_draft_event(e, ret,
                        &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__leader,
                                                  .why = "it leads from here on" });
     rc = hf_draft_end(e, ret, &e->clock_item, NULL,
-                      announce ? "a leader begins" : "the cluster clock goes on");
-    if (rc == 1 && announce)
-        e->announced = true;
+                      begins ? "a leader begins" : "the cluster clock goes on");
+    if (rc == 1)
+        hf_clusterclock_on_written(&e->clock, step.value);
     return rc;
 }

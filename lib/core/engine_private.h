@@ -179,7 +179,6 @@ struct hf_engine {
     struct hf_index bad;
 
     bool ticking;       /* tilt was begun */
-    bool announced;     /* the audit trail says that we lead */
     bool synced;        /* everything was told */
     bool wrote;         /* the last write was answered */
     bool history_reset; /* one was noticed */

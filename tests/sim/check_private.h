@@ -77,8 +77,7 @@ struct c_task {
     int64_t head; /* of its checkpoints */
     char op_ids[3][HFS_NAME];
     hf_ms taken_at, reset_at;
-    int64_t reset_term; /* of the leader who did it */
-    int32_t resets;     /* since a success or a person's word */
+    int32_t resets; /* since a success or a person's word */
     char reserved_for[HFS_NAME];
     char owner_instance[HFS_NAME]; /* of its owner, when it became that */
 };

@@ -271,9 +271,7 @@ static void judge_limits(struct hfs_check *check, const struct c_task *old)
     if (old->resets >= (int32_t)check->recover.limit)
         hfs_check_violate(check, "I11 %s is recovered for the %dth time", old->name,
                           old->resets + 1);
-    /* A new leader may find the cluster clock late, and set it right: then a delay that was
-     * drawn on the late one is over sooner. */
-    if (old->resets >= 1 && now - old->reset_at < least && old->reset_term == check->leader_rev)
+    if (old->resets >= 1 && now - old->reset_at < least)
         hfs_check_violate(check, "I11 %s is recovered again after %lld ms", old->name,
                           (long long)(now - old->reset_at));
 }
@@ -374,7 +372,6 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     if (is_recovery(&before, change, task)) {
         known->resets++;
         known->reset_at = check->world->now;
-        known->reset_term = check->leader_rev;
     }
     if (wrote(&before, change->record, HF_WRITER_OPERATOR)) {
         known->resets = 0;

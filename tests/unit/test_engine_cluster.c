@@ -20,7 +20,6 @@ START_TEST(the_first_leader_creates_meta_and_the_clock)
     begin_empty();
     lead();
     expect("meta: put meta (the cluster has no meta record yet)\n"
-           "clock: put controller/clock (the cluster clock goes on)\n"
            "clock: put controller/clock (a leader begins)\n");
     ck_assert(has("meta", "\"schemaVersion\":1"));
     ck_assert(has("meta", "\"report\":\"1s\""));

@@ -208,7 +208,7 @@ static int crash_story(void *arg)
         hf_intent_done(&intent);
     }
     hf_engine_free(e);
-    if (err == HF_OK && writes != 2)
+    if (err == HF_OK && writes != 1)
         return HF_EINVAL;
     return err == HF_OK && lacks > 0 ? HF_ENOMEM : err;
 }
