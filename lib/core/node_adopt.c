@@ -109,7 +109,6 @@ int hf_node_settle(struct hf_node *node, struct node_agent *a, struct hf_intent 
             node, a, OP_RECOVERED,
             (struct hf_intent_read){ .key = { HF_KEY_HEALTH, .name = a->name } }, ret);
     a->settled = true;
-    a->blind = false;
     a->life_count = 0;
     a->dirty = true;
     hf_node_say(a, "it is registered, and its tasks are its own", "nothing", HF_NODE_NEVER);

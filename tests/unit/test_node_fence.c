@@ -577,6 +577,28 @@ START_TEST(a_new_link_that_does_not_know_what_was_taken_from_a_process_asks)
 }
 END_TEST
 
+/* It may have read the tasks before it heard that the life was over. */
+START_TEST(a_new_link_asks_though_it_took_the_old_life_for_its_own)
+{
+    running();
+    put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
+    put("health/a", "{\"recoveredUpto\":\"104\"}");
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .frozen = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104 });
+    w.quiet = true;
+    list_all();
+    lease_is(HF_LEASE_HELD, LEASE, true);
+    ignore();
+    expire(LEASE);
+    expect("lost 42\n");
+    lease_is(HF_LEASE_HELD, 43, true);
+    expect("kill a#1\n");
+}
+END_TEST
+
 START_TEST(a_new_link_does_not_start_again_what_ended_while_there_was_none)
 {
     begin();
@@ -645,6 +667,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
     tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
                         COUNT(RECOVERED));
+    tcase_add_test(t, a_new_link_asks_though_it_took_the_old_life_for_its_own);
     tcase_add_test(t, a_new_link_does_not_start_again_what_ended_while_there_was_none);
     tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
     tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_ended);
