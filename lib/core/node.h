@@ -171,6 +171,9 @@ struct hf_node_view {
     const char *task;     /* the first that it owns, as far as we know; NULL */
     size_t tasks_waiting; /* that it could claim */
     size_t asks;
+    bool stopped;                   /* it is not wanted running */
+    bool held;                      /* a person has to release it before it is started again */
+    const Holdfast__V1__Exit *exit; /* its last end, as etcd has it; NULL for none */
 };
 
 /* HF_ENOENT when it is not known here. */

@@ -204,9 +204,13 @@ int hf_node_get_view(const struct hf_node *node, const char *agent, hf_ms now,
                      struct hf_node_view *ret_view)
 {
     const struct node_agent *a = hf_node_find(node, agent);
+    const Holdfast__V1__Wanted *wanted;
+    const Holdfast__V1__Health *health;
 
     if (a == NULL)
         return HF_ENOENT;
+    wanted = (const Holdfast__V1__Wanted *)a->wanted.record;
+    health = (const Holdfast__V1__Health *)a->health.record;
     *ret_view = (struct hf_node_view){
         .state = state_of(a),
         .why = a->why,
@@ -225,6 +229,9 @@ int hf_node_get_view(const struct hf_node *node, const char *agent, hf_ms now,
         .task = a->owned_count > 0 ? a->owned[0].name : NULL,
         .tasks_waiting = hf_node_count_claimable(node, a),
         .asks = a->ask_count,
+        .stopped = wanted != NULL && wanted->state != HOLDFAST__V1__WANTED__STATE__running,
+        .held = health != NULL && health->held,
+        .exit = (const Holdfast__V1__Exit *)a->exit.record,
     };
     return HF_OK;
 }
