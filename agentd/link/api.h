@@ -1,0 +1,23 @@
+/* api.h - what an agent can ask of its agentd: HTTP with JSON on a socket of its own.
+ *
+ * One socket per agent, only for the user that agentd runs as, and a token per process. What
+ * changes something is answered after etcd has it, and not before. */
+#ifndef LINK_API_H
+#define LINK_API_H
+
+#include "agentd/link/link.h"
+
+/* Listens on <state-dir>/agents/<agent>.sock. Once is enough: HF_OK if it does already. */
+int link_api_open(struct link_agent *agent, struct hf_error *err) HF_MUST_CHECK;
+void link_api_close(struct link_agent *agent);
+
+const char *link_api_get_path(const struct link_api *api);
+
+/* What the agent is told by GET /v1/events, if it listens. */
+void link_api_on_jeopardy(struct link_process *process, hf_ms until_wall);
+void link_api_on_thawed(struct link_process *process, hf_ms frozen_for);
+void link_api_on_stop(struct link_process *process, hf_ms grace);
+/* Whoever still waits for an answer of it waits in vain. */
+void link_api_on_ended(struct link_process *process);
+
+#endif

@@ -1,0 +1,347 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/link/call.h"
+#include "agentd/link/chain.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "core/chain.h"
+#include "holdfast/v1/localapi.pb-c.h"
+#include "schema/json.h"
+
+/* put: the body first, then the entry that names it, then what is too old goes. */
+
+struct put {
+    struct link_call *call; /* NULL: whoever asked is gone */
+    struct link *link;
+    char task[HF_NAME_SIZE];
+    char store[8];
+    char key[LINK_STORE_KEY_BYTES];
+    char sha256[65];
+    int64_t size;
+};
+
+static void cancel_put(struct link_call *call)
+{
+    ((struct put *)call->state)->call = NULL;
+    call->state = NULL;
+}
+
+static struct link_call *end_put(struct put *put)
+{
+    struct link_call *call = put->call;
+
+    if (call != NULL) {
+        call->state = NULL;
+        call->on_cancel = NULL;
+    }
+    free(put);
+    return call;
+}
+
+static void fill_entry(const struct put *put, Holdfast__V1__Checkpoint *entry)
+{
+    holdfast__v1__checkpoint__init(entry);
+    entry->task = (char *)put->task;
+    entry->sha256 = (char *)put->sha256;
+    entry->size = put->size;
+    entry->store = (char *)put->store;
+    entry->key = (char *)put->key;
+}
+
+static void reply_entry(const struct put *put, int64_t seq)
+{
+    Holdfast__V1__Checkpoint entry;
+    Holdfast__V1__Incarnation incarnation = HOLDFAST__V1__INCARNATION__INIT;
+    struct link_call *call = put->call;
+    struct hf_node_view view;
+
+    fill_entry(put, &entry);
+    entry.seq = seq;
+    entry.parent = seq - 1;
+    if (hf_node_get_view(put->link->node, call->process->who.agent, link_now(put->link),
+                         &view) == HF_OK) {
+        incarnation.lease_id = view.life.lease;
+        incarnation.create_revision = view.life.create_rev;
+        incarnation.generation = view.life.generation;
+        entry.incarnation = &incarnation;
+    }
+    link_call_reply(call, 201, &entry.base);
+}
+
+/* The node answers even when nobody waits any more, so that nothing is left half done. */
+static void on_entry(const struct hf_intent_reply *reply, void *arg)
+{
+    struct put *put = arg;
+    struct link_call *call = put->call;
+
+    if (call != NULL) {
+        call->state = NULL;
+        call->on_cancel = NULL;
+    }
+    if (reply->err == HF_OK) {
+        if (call != NULL)
+            reply_entry(put, reply->seq);
+        link_chain_prune(put->link, put->task, reply->seq);
+    } else {
+        if (reply->err == HF_ECONFLICT || reply->err == HF_EINVAL || reply->err == HF_ENOENT)
+            link_store_drop(put->link->store, put->task, put->store, put->key);
+        if (call != NULL)
+            link_call_error(call, reply->err, reply->text);
+    }
+    free(put);
+}
+
+static void on_body_put(const struct link_stored *stored, void *arg)
+{
+    struct put *put = arg;
+    struct link_call *call = put->call;
+    Holdfast__V1__Checkpoint entry;
+    struct hf_event_ask ask = { .kind = HF_ASK_CHECKPOINT,
+                                .task = put->task,
+                                .checkpoint = &entry };
+    struct link_ask *ignored;
+    int rc = stored->err;
+
+    if (rc != HF_OK || call == NULL) {
+        call = end_put(put);
+        if (call != NULL)
+            link_call_error(call, rc, stored->text);
+        return;
+    }
+    (void)snprintf(put->store, sizeof put->store, "%s", stored->store);
+    (void)snprintf(put->key, sizeof put->key, "%s", stored->key);
+    memcpy(put->sha256, stored->sha256, sizeof put->sha256);
+    put->size = stored->size;
+    fill_entry(put, &entry);
+    rc = link_ask(call->process, &ask, on_entry, put, &ignored);
+    if (rc != HF_OK)
+        link_call_error(end_put(put), rc, NULL);
+}
+
+static void put_body(struct link_call *call, struct hf_bytes body)
+{
+    struct link *link = call->process->agent->link;
+    struct put *put = hf_calloc(1, sizeof *put);
+
+    if (put == NULL) {
+        link_call_error(call, HF_ENOMEM, NULL);
+        return;
+    }
+    put->call = call;
+    put->link = link;
+    memcpy(put->task, call->task, sizeof put->task);
+    call->state = put;
+    call->on_cancel = cancel_put;
+    link_store_put(link->store, call->task, body, on_body_put, put);
+}
+
+void link_call_put_checkpoint(struct link_call *call)
+{
+    size_t max = link_store_get_max(call->process->agent->link->store);
+    char sentence[128];
+
+    if (call->content_type != NULL &&
+        strncmp(call->content_type, "application/json", strlen("application/json")) == 0) {
+        link_call_error(call, HF_EINVAL,
+                        "a checkpoint is sent as its bytes (application/octet-stream)");
+        return;
+    }
+    if (call->body.len > max) {
+        (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes",
+                       max);
+        link_call_fail(call, 413, "too_large", sentence,
+                       "store it elsewhere and keep where it is, or use the store `file`");
+        return;
+    }
+    put_body(call, call->body);
+}
+
+/* list */
+
+static void on_listed(int err, struct link_chain *chain, void *arg)
+{
+    struct link_call *call = arg;
+    Holdfast__V1__CheckpointList list = HOLDFAST__V1__CHECKPOINT_LIST__INIT;
+
+    call->state = NULL;
+    call->on_cancel = NULL;
+    if (err != HF_OK) {
+        link_call_error(call, err, "etcd could not be asked");
+        return;
+    }
+    list.checkpoints = chain->entries;
+    list.n_checkpoints = chain->count;
+    link_call_reply(call, 200, &list.base);
+    link_chain_free(chain);
+}
+
+static void cancel_read(struct link_call *call)
+{
+    link_chain_cancel(call->state);
+}
+
+void link_call_list_checkpoints(struct link_call *call)
+{
+    struct link_chain_read *read;
+    int rc = link_chain_read(call->process->agent->link, call->task, on_listed, call, &read);
+
+    if (rc != HF_OK) {
+        link_call_error(call, rc, NULL);
+        return;
+    }
+    call->state = read;
+    call->on_cancel = cancel_read;
+}
+
+/* get: from the newest to the oldest, the first that is whole and no poison */
+
+struct get {
+    struct link_call *call; /* NULL: whoever asked is gone */
+    struct link *link;
+    struct link_chain *chain;
+    struct hf_chain walker;
+    int64_t at;
+};
+
+static void walk(struct get *get);
+
+static struct link_call *end_get(struct get *get)
+{
+    struct link_call *call = get->call;
+
+    if (call != NULL) {
+        call->state = NULL;
+        call->on_cancel = NULL;
+    }
+    link_chain_free(get->chain);
+    free(get);
+    return call;
+}
+
+static void cancel_get(struct link_call *call)
+{
+    ((struct get *)call->state)->call = NULL;
+    call->state = NULL;
+}
+
+static const Holdfast__V1__Checkpoint *find_entry(const struct link_chain *chain, int64_t seq)
+{
+    for (size_t i = 0; i < chain->count; i++) {
+        if (chain->entries[i]->seq == seq)
+            return chain->entries[i];
+    }
+    return NULL;
+}
+
+static void answer_body(struct get *get, const struct link_stored *stored)
+{
+    struct link_answer answer = { .status = 200,
+                                  .type = "application/octet-stream",
+                                  .body = stored->body,
+                                  .sha256 = stored->sha256 };
+    struct link_call *call;
+    char seq[24];
+
+    (void)snprintf(seq, sizeof seq, "%lld", (long long)get->at);
+    answer.seq = seq;
+    call = end_get(get);
+    link_call_answer(call, &answer);
+}
+
+static void on_body(const struct link_stored *stored, void *arg)
+{
+    struct get *get = arg;
+    const Holdfast__V1__Checkpoint *entry = find_entry(get->chain, get->at);
+    enum hf_chain_result result = HF_CHAIN_UNREADABLE;
+    struct hf_chain_step step;
+
+    if (get->call == NULL) {
+        (void)end_get(get);
+        return;
+    }
+    if (stored->err == HF_OK)
+        result = HF_CHAIN_VALID;
+    else if (stored->err == HF_ECORRUPT)
+        result = HF_CHAIN_CORRUPT;
+    else if (stored->err == HF_ENOENT)
+        result = HF_CHAIN_MISSING;
+    hf_chain_on_verified(&get->walker, get->at, result, entry->parent);
+    step = hf_chain_next(&get->walker);
+    if (step.verdict == HF_CHAIN_USE && stored->err == HF_OK && step.seq == get->at)
+        answer_body(get, stored);
+    else
+        walk(get);
+}
+
+/* True: a body is being looked at. */
+static bool look_at(struct get *get, int64_t seq)
+{
+    const Holdfast__V1__Checkpoint *entry = find_entry(get->chain, seq);
+
+    if (entry == NULL) {
+        hf_chain_on_verified(&get->walker, seq, HF_CHAIN_MISSING, -1);
+        return false;
+    }
+    if (strcmp(entry->task, get->call->task) != 0 || entry->parent < 0 ||
+        entry->parent >= seq) {
+        hf_chain_on_verified(&get->walker, seq, HF_CHAIN_BROKEN, -1);
+        return false;
+    }
+    get->at = seq;
+    link_store_get(get->link->store, entry, on_body, get);
+    return true;
+}
+
+static void walk(struct get *get)
+{
+    struct hf_chain_step step = hf_chain_next(&get->walker);
+
+    while (step.verdict == HF_CHAIN_VERIFY && step.wait == 0) {
+        if (look_at(get, step.seq))
+            return;
+        step = hf_chain_next(&get->walker);
+    }
+    if (step.verdict == HF_CHAIN_START_OVER)
+        link_call_error(end_get(get), HF_ENOENT, step.why);
+    else
+        link_call_error(end_get(get), HF_EAGAIN, step.why);
+}
+
+static void on_chain(int err, struct link_chain *chain, void *arg)
+{
+    struct link_call *call = arg;
+    struct hf_chain_policy policy = hf_chain_policy_default();
+    struct get *get = err == HF_OK ? hf_calloc(1, sizeof *get) : NULL;
+
+    call->state = NULL;
+    call->on_cancel = NULL;
+    if (get == NULL) {
+        if (err == HF_OK)
+            link_chain_free(chain);
+        link_call_error(call, err != HF_OK ? err : HF_ENOMEM,
+                        err != HF_OK ? "etcd could not be asked" : NULL);
+        return;
+    }
+    *get = (struct get){ .call = call, .link = call->process->agent->link, .chain = chain };
+    hf_chain_init(&get->walker, &policy,
+                  chain->count > 0 ? chain->entries[chain->count - 1]->seq : 0,
+                  &chain->recover);
+    call->state = get;
+    call->on_cancel = cancel_get;
+    walk(get);
+}
+
+void link_call_get_checkpoint(struct link_call *call)
+{
+    struct link_chain_read *read;
+    int rc = link_chain_read(call->process->agent->link, call->task, on_chain, call, &read);
+
+    if (rc != HF_OK) {
+        link_call_error(call, rc, NULL);
+        return;
+    }
+    call->state = read;
+    call->on_cancel = cancel_read;
+}

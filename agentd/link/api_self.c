@@ -1,0 +1,159 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/link/api.h"
+#include "agentd/link/call.h"
+#include "holdfast/v1/localapi.pb-c.h"
+#include "schema/json.h"
+
+static Google__Protobuf__Duration duration_of(hf_ms value)
+{
+    Google__Protobuf__Duration duration = GOOGLE__PROTOBUF__DURATION__INIT;
+
+    duration.seconds = value / 1000;
+    duration.nanos = (int32_t)(value % 1000) * 1000000;
+    return duration;
+}
+
+static bool get_view(struct link_call *call, struct hf_node_view *ret_view)
+{
+    struct link *link = call->process->agent->link;
+
+    if (hf_node_get_view(link->node, call->process->who.agent, link_now(link), ret_view) ==
+        HF_OK)
+        return true;
+    link_call_error(call, HF_ENOENT, "there is no such agent here");
+    return false;
+}
+
+/* self */
+
+void link_call_self(struct link_call *call)
+{
+    Holdfast__V1__Self self = HOLDFAST__V1__SELF__INIT;
+    Holdfast__V1__Incarnation incarnation = HOLDFAST__V1__INCARNATION__INIT;
+    Google__Protobuf__Duration ttl;
+    struct hf_node_view view;
+
+    if (!get_view(call, &view))
+        return;
+    ttl = duration_of(view.ttl);
+    self.agent = call->process->who.agent;
+    if (call->process->agent->spec != NULL)
+        self.role = call->process->agent->spec->role;
+    if (view.registered) {
+        incarnation.lease_id = view.life.lease;
+        incarnation.create_revision = view.life.create_rev;
+        incarnation.generation = view.life.generation;
+        self.incarnation = &incarnation;
+    }
+    self.state = call->process->said.state;
+    self.jeopardy = view.jeopardy;
+    self.ttl = &ttl;
+    self.fencing_token = view.incarnation;
+    if (view.task != NULL)
+        self.task = (char *)view.task;
+    link_call_reply(call, 200, &self.base);
+}
+
+/* heartbeat, activity, state: what the agent says adds up to one report */
+
+static void on_said(const struct hf_intent_reply *reply, void *arg)
+{
+    struct link_call *call = arg;
+    Holdfast__V1__HeartbeatReply answer = HOLDFAST__V1__HEARTBEAT_REPLY__INIT;
+    Holdfast__V1__HeartbeatReply__Waiting waiting =
+        HOLDFAST__V1__HEARTBEAT_REPLY__WAITING__INIT;
+    Google__Protobuf__Duration interval = duration_of(hf_node_policy_default().heartbeat);
+
+    call->ask = NULL;
+    if (reply->err != HF_OK) {
+        link_call_error(call, reply->err, reply->text);
+        return;
+    }
+    waiting.tasks = reply->tasks < INT32_MAX ? (int32_t)reply->tasks : INT32_MAX;
+    waiting.stop = reply->stop || call->process->agent->link->stopping;
+    answer.interval = &interval;
+    answer.waiting = &waiting;
+    link_call_reply(call, 200, &answer.base);
+}
+
+static void say(struct link_call *call, link_reply_fn fn)
+{
+    struct link_said_report report;
+    struct hf_event_ask ask = { .kind = HF_ASK_REPORT };
+
+    link_said_fill(&call->process->said, &report);
+    ask.report = &report.record;
+    link_call_ask(call, &ask, fn);
+}
+
+void link_call_heartbeat(struct link_call *call)
+{
+    ProtobufCMessage *message;
+    const Holdfast__V1__Heartbeat *beat;
+    struct hf_error err = { "" };
+    int rc;
+
+    if (!link_call_decode(call, &holdfast__v1__heartbeat__descriptor, &message))
+        return;
+    beat = (const Holdfast__V1__Heartbeat *)message;
+    rc = link_said_take_heartbeat(&call->process->said, beat, &err);
+    hf_json_free(message);
+    if (rc != HF_OK)
+        link_call_error(call, rc, err.text);
+    else
+        say(call, on_said);
+}
+
+static void on_state_said(const struct hf_intent_reply *reply, void *arg)
+{
+    struct link_call *call = arg;
+
+    call->ask = NULL;
+    if (reply->err != HF_OK)
+        link_call_error(call, reply->err, reply->text);
+    else
+        link_call_empty(call, 200);
+}
+
+void link_call_state(struct link_call *call)
+{
+    ProtobufCMessage *message;
+    struct hf_error err = { "" };
+    int rc;
+
+    if (!link_call_decode(call, &holdfast__v1__state_request__descriptor, &message))
+        return;
+    rc = link_said_take_state(&call->process->said, (const Holdfast__V1__StateRequest *)message,
+                              &err);
+    hf_json_free(message);
+    if (rc != HF_OK)
+        link_call_error(call, rc, err.text);
+    else
+        say(call, on_state_said);
+}
+
+void link_call_pong(struct link_call *call)
+{
+    ProtobufCMessage *message;
+
+    if (!link_call_decode(call, &holdfast__v1__pong__descriptor, &message))
+        return;
+    hf_json_free(message);
+    link_call_empty(call, 204);
+}
+
+/* leave */
+
+void link_call_leave(struct link_call *call)
+{
+    ProtobufCMessage *message;
+    struct hf_event_ask ask = { .kind = HF_ASK_LEAVE };
+
+    if (!link_call_decode(call, &holdfast__v1__leave_request__descriptor, &message))
+        return;
+    ask.text = ((const Holdfast__V1__LeaveRequest *)message)->reason;
+    link_call_ask(call, &ask, on_state_said);
+    hf_json_free(message);
+}

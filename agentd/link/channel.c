@@ -1,0 +1,447 @@
+#include "agentd/link/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/log.h"
+
+enum { START_MS = 30000, NS_PER_MS = 1000000 };
+
+/* A request that was not answered yet, sent or not. */
+struct request {
+    struct request *next;
+    uint64_t id;
+    uint16_t type;
+    bool has_who;
+    struct agentd_who who;
+    bool sent;
+    size_t len;
+    char packet[];
+};
+
+struct link_channel {
+    struct link_channel_config cfg;
+    uv_poll_t poll;
+    int fd;
+    struct agentd_page *page;
+    struct agentd_hello hello;
+    char *memo;
+    struct request *requests; /* in the order of their ids */
+    struct request **last;
+    uint64_t last_id;
+    bool synced, broken, polled, finishing;
+    _Alignas(8) char packet[AGENTD_MESSAGE_MAX];
+};
+
+static void break_up(struct link_channel *channel, const char *why)
+{
+    if (channel->broken)
+        return;
+    channel->broken = true;
+    if (channel->polled)
+        (void)uv_poll_stop(&channel->poll);
+    channel->cfg.on_broken(why, channel->cfg.arg);
+}
+
+/* Sending. */
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+/* Not yet read on what the kernel does not take: the rest waits for the socket. */
+static void flush(struct link_channel *channel)
+{
+    bool full = false;
+
+    for (struct request *request = channel->requests; request != NULL && !full;
+         request = request->next) {
+        ssize_t sent = 0;
+
+        if (request->sent)
+            continue;
+        do
+            sent =
+                send(channel->fd, request->packet, request->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        while (sent < 0 && errno == EINTR);
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+            break_up(channel, strerror(errno));
+            return;
+        }
+        full = sent < 0;
+        request->sent = !full;
+    }
+    if (!full && channel->finishing)
+        link_channel_close(channel);
+    else if (channel->polled && !channel->broken)
+        (void)uv_poll_start(&channel->poll, UV_READABLE | (full ? UV_WRITABLE : 0), on_poll);
+}
+
+/* `fixed` begins with a struct agentd_head, whose type is set; `rest` follows it. */
+static int request(struct link_channel *channel, void *fixed, size_t fixed_len,
+                   const struct agentd_who *who, struct hf_bytes rest)
+{
+    struct agentd_head *head = fixed;
+    struct request *next;
+
+    if (channel->broken)
+        return HF_OK;
+    if (fixed_len + rest.len > AGENTD_MESSAGE_MAX)
+        return HF_ELIMIT;
+    next = hf_calloc(1, sizeof *next + fixed_len + rest.len);
+    if (next == NULL) {
+        break_up(channel, "out of memory");
+        return HF_ENOMEM;
+    }
+    head->id = ++channel->last_id;
+    head->length = (uint32_t)(fixed_len + rest.len);
+    next->id = head->id;
+    next->type = head->type;
+    next->len = head->length;
+    if (who != NULL) {
+        next->who = *who;
+        next->has_who = true;
+    }
+    memcpy(next->packet, fixed, fixed_len);
+    if (rest.len > 0)
+        memcpy(next->packet + fixed_len, rest.data, rest.len);
+    *channel->last = next;
+    channel->last = &next->next;
+    flush(channel);
+    return HF_OK;
+}
+
+static const struct hf_bytes NOTHING = { NULL, 0 };
+
+void link_channel_ready(struct link_channel *channel)
+{
+    struct agentd_ready ready = { .head.type = AGENTD_READY,
+                                  .version = AGENTD_PROTOCOL_VERSION };
+
+    (void)request(channel, &ready, sizeof ready, NULL, NOTHING);
+}
+
+void link_channel_lease(struct link_channel *channel, const struct agentd_lease_state *lease)
+{
+    struct agentd_lease message = { .head.type = AGENTD_LEASE, .lease = *lease };
+
+    (void)request(channel, &message, sizeof message, NULL, NOTHING);
+}
+
+void link_channel_memo(struct link_channel *channel, const char *text)
+{
+    struct hf_bytes bytes = { text, strnlen(text, AGENTD_MEMO_MAX) };
+    struct agentd_memo memo = { .head.type = AGENTD_MEMO, .len = (uint32_t)bytes.len };
+
+    (void)request(channel, &memo, sizeof memo, NULL, bytes);
+}
+
+static void put_strings(struct hf_buf *out, struct hf_strings strings)
+{
+    for (size_t i = 0; i < strings.count; i++)
+        hf_buf_append(out, strings.items[i], strlen(strings.items[i]) + 1);
+}
+
+int link_channel_spawn(struct link_channel *channel, const struct link_spawn *spawn)
+{
+    HF_CLEANUP_BUF struct hf_buf texts = { .limit = AGENTD_MESSAGE_MAX };
+    struct agentd_spawn message = { .head.type = AGENTD_SPAWN,
+                                    .who = *spawn->who,
+                                    .uid = AGENTD_KEEP_ID,
+                                    .gid = AGENTD_KEEP_ID,
+                                    .umask = 022,
+                                    .fence = spawn->fence,
+                                    .flags = spawn->flags,
+                                    .argc = (uint32_t)spawn->argv.count,
+                                    .envc = (uint32_t)spawn->env.count };
+
+    hf_buf_append(&texts, spawn->cwd, strlen(spawn->cwd) + 1);
+    put_strings(&texts, spawn->argv);
+    put_strings(&texts, spawn->env);
+    if (texts.err != HF_OK)
+        return texts.err;
+    message.text_len = (uint32_t)texts.len;
+    return request(channel, &message, sizeof message, spawn->who,
+                   (struct hf_bytes){ texts.data, texts.len });
+}
+
+void link_channel_release(struct link_channel *channel, const struct agentd_who *who,
+                          const struct agentd_incarnation *incarnation, struct hf_strings env)
+{
+    HF_CLEANUP_BUF struct hf_buf texts = { .limit = AGENTD_RELEASE_MAX };
+    struct agentd_release message = { .head.type = AGENTD_RELEASE,
+                                      .who = *who,
+                                      .incarnation = *incarnation,
+                                      .envc = (uint32_t)env.count };
+
+    put_strings(&texts, env);
+    if (texts.err != HF_OK) {
+        break_up(channel, hf_err_text(texts.err));
+        return;
+    }
+    message.text_len = (uint32_t)texts.len;
+    (void)request(channel, &message, sizeof message, who,
+                  (struct hf_bytes){ texts.data, texts.len });
+}
+
+void link_channel_remember(struct link_channel *channel, const struct agentd_who *who,
+                           const struct agentd_incarnation *incarnation, const char *blob)
+{
+    struct hf_bytes bytes = { blob, strnlen(blob, AGENTD_BLOB_MAX) };
+    struct agentd_remember message = { .head.type = AGENTD_REMEMBER,
+                                       .who = *who,
+                                       .incarnation = *incarnation,
+                                       .blob_len = (uint32_t)bytes.len };
+
+    (void)request(channel, &message, sizeof message, who, bytes);
+}
+
+void link_channel_order(struct link_channel *channel, enum agentd_message type,
+                        const struct agentd_who *who, hf_ms grace)
+{
+    struct agentd_order message = { .head.type = (uint16_t)type, .who = *who };
+
+    if (type == AGENTD_END) {
+        message.grace_ms = (uint32_t)(grace < AGENTD_GRACE_MAX ? grace : AGENTD_GRACE_MAX);
+        message.signal = SIGTERM;
+    }
+    (void)request(channel, &message, sizeof message, who, NOTHING);
+}
+
+void link_channel_shutdown(struct link_channel *channel, int code)
+{
+    struct agentd_shutdown message = { .head.type = AGENTD_SHUTDOWN, .code = (uint32_t)code };
+
+    (void)request(channel, &message, sizeof message, NULL, NOTHING);
+}
+
+/* The page. */
+
+hf_ms link_channel_get_deadline(const struct link_channel *channel)
+{
+    return __atomic_load_n(&channel->page->deadline_ns, __ATOMIC_SEQ_CST) / NS_PER_MS;
+}
+
+void link_channel_set_deadline(struct link_channel *channel, hf_ms at)
+{
+    __atomic_store_n(&channel->page->deadline_ns, at * NS_PER_MS, __ATOMIC_SEQ_CST);
+}
+
+/* Receiving. */
+
+static void on_reply(struct link_channel *channel, const struct agentd_reply *reply)
+{
+    struct request *answered = channel->requests;
+
+    if (answered == NULL || answered->id != reply->head.id) {
+        break_up(channel, reply->text[0] != '\0' ? reply->text : "an answer to nothing");
+        return;
+    }
+    channel->requests = answered->next;
+    if (channel->requests == NULL)
+        channel->last = &channel->requests;
+    if (reply->code != AGENTD_CODE_OK)
+        HF_LOG_WARN("refused", HF_STR("request", agentd_message_name(answered->type)),
+                    HF_STR("agent", answered->who.agent),
+                    HF_STR("code", agentd_code_name(reply->code)),
+                    HF_STR("message", reply->text));
+    if (reply->code != AGENTD_CODE_OK && answered->has_who)
+        channel->cfg.on_refused(answered->type, &answered->who, reply, channel->cfg.arg);
+    free(answered);
+}
+
+static void on_agent(struct link_channel *channel, const void *packet)
+{
+    size_t len;
+    const void *rest = agentd_get_rest(packet, &len);
+    char blob[AGENTD_BLOB_MAX + 1];
+
+    memcpy(blob, rest, len);
+    blob[len] = '\0';
+    channel->cfg.on_agent(packet, blob, channel->cfg.arg);
+}
+
+static void on_hello(struct link_channel *channel, const struct agentd_hello *hello)
+{
+    size_t len;
+    const void *rest = agentd_get_rest(hello, &len);
+
+    channel->hello = *hello;
+    free(channel->memo);
+    channel->memo = hf_memdup(rest, len);
+    if (channel->memo == NULL)
+        break_up(channel, "out of memory");
+    else if (hello->version != AGENTD_PROTOCOL_VERSION)
+        break_up(channel, "the keeper is of another version: restart agentd");
+}
+
+static void on_packet(struct link_channel *channel, size_t len)
+{
+    const struct agentd_head *head = (const struct agentd_head *)channel->packet;
+    const char *fault = agentd_check_news(channel->packet, len);
+
+    if (fault != NULL) {
+        break_up(channel, fault);
+        return;
+    }
+    switch (head->type) {
+    case AGENTD_HELLO: on_hello(channel, (const void *)channel->packet); break;
+    case AGENTD_AGENT: on_agent(channel, channel->packet); break;
+    case AGENTD_SYNCED: channel->synced = true; break;
+    case AGENTD_REPLY: on_reply(channel, (const void *)channel->packet); break;
+    case AGENTD_SIGNAL:
+        channel->cfg.on_signal(((const struct agentd_signal *)(const void *)head)->signal,
+                               channel->cfg.arg);
+        break;
+    default: break;
+    }
+}
+
+/* True: there may be more. */
+static bool receive(struct link_channel *channel)
+{
+    ssize_t len = recv(channel->fd, channel->packet, sizeof channel->packet, MSG_DONTWAIT);
+
+    if (len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return false;
+    if (len < 0 && errno == EINTR)
+        return true;
+    if (len <= 0) {
+        break_up(channel, len == 0 ? "the keeper has gone" : strerror(errno));
+        return false;
+    }
+    on_packet(channel, (size_t)len);
+    return !channel->broken;
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct link_channel *channel = poll->data;
+
+    if (status < 0) {
+        break_up(channel, uv_strerror(status));
+        return;
+    }
+    if ((events & UV_READABLE) != 0)
+        while (receive(channel))
+            ;
+    if ((events & UV_WRITABLE) != 0 && !channel->broken)
+        flush(channel);
+}
+
+/* Life. */
+
+static int wait_for_start(struct link_channel *channel, struct hf_error *err)
+{
+    struct pollfd ready = { .fd = channel->fd, .events = POLLIN };
+
+    while (!channel->synced && !channel->broken) {
+        int rc = poll(&ready, 1, START_MS);
+
+        if (rc < 0 && errno == EINTR)
+            continue;
+        if (rc <= 0)
+            return hf_error_set(err, HF_EIO, "the keeper does not say what it holds");
+        while (!channel->synced && receive(channel))
+            ;
+    }
+    return channel->broken
+               ? hf_error_set(err, HF_EIO, "the keeper cannot be understood, or is gone")
+               : HF_OK;
+}
+
+static int map_page(struct link_channel *channel, struct hf_error *err)
+{
+    void *page =
+        mmap(NULL, AGENTD_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, AGENTD_PAGE_FD, 0);
+
+    if (page == MAP_FAILED)
+        return hf_error_set(err, HF_EIO, "the fence page cannot be mapped: %s",
+                            strerror(errno));
+    channel->page = page;
+    if (channel->page->magic != AGENTD_PAGE_MAGIC)
+        return hf_error_set(err, HF_EIO, "descriptor %d is no fence page", AGENTD_PAGE_FD);
+    return HF_OK;
+}
+
+int link_channel_open(uv_loop_t *loop, const struct link_channel_config *cfg,
+                      struct link_channel **ret_channel, struct hf_error *err)
+{
+    struct link_channel *channel = hf_calloc(1, sizeof *channel);
+    int rc;
+
+    if (channel == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    channel->cfg = *cfg;
+    channel->fd = AGENTD_LINK_FD;
+    channel->last = &channel->requests;
+    (void)fcntl(AGENTD_LINK_FD, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(AGENTD_PAGE_FD, F_SETFD, FD_CLOEXEC);
+    rc = map_page(channel, err);
+    if (rc == HF_OK)
+        rc = wait_for_start(channel, err);
+    if (rc == HF_OK && uv_poll_init(loop, &channel->poll, channel->fd) != 0)
+        rc = hf_error_set(err, HF_EIO, "the keeper's socket cannot be watched");
+    if (rc != HF_OK) {
+        channel->broken = true;
+        link_channel_close(channel);
+        return rc;
+    }
+    channel->polled = true;
+    channel->poll.data = channel;
+    (void)uv_poll_start(&channel->poll, UV_READABLE, on_poll);
+    *ret_channel = channel;
+    return HF_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct link_channel *channel = handle->data;
+
+    while (channel->requests != NULL) {
+        struct request *next = channel->requests->next;
+
+        free(channel->requests);
+        channel->requests = next;
+    }
+    free(channel->memo);
+    free(channel);
+}
+
+void link_channel_close(struct link_channel *channel)
+{
+    if (channel == NULL)
+        return;
+    if (channel->page != NULL)
+        (void)munmap(channel->page, AGENTD_PAGE_BYTES);
+    channel->broken = true;
+    if (channel->polled) {
+        uv_close((uv_handle_t *)&channel->poll, on_closed);
+        return;
+    }
+    channel->poll.data = channel;
+    on_closed((uv_handle_t *)&channel->poll);
+}
+
+void link_channel_close_when_sent(struct link_channel *channel)
+{
+    channel->finishing = true;
+    flush(channel);
+}
+
+const struct agentd_hello *link_channel_get_hello(const struct link_channel *channel)
+{
+    return &channel->hello;
+}
+
+const char *link_channel_get_memo(const struct link_channel *channel)
+{
+    return channel->memo;
+}

@@ -1,0 +1,260 @@
+#include "agentd/link/launcher.h"
+
+#include <ctype.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+
+static const struct hf_option TABLE[] = {
+    {
+        .key = "name",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_launcher, name),
+        .help = "What specs call it.",
+    },
+    {
+        .key = "command",
+        .value = "PROGRAM,ARG,...",
+        HF_OPTION_FIELD(STRINGS, struct link_launcher, command),
+        .help = "The program and its arguments; no shell is involved.",
+    },
+    {
+        .key = "directory",
+        .value = "DIR",
+        HF_OPTION_FIELD(STRING, struct link_launcher, directory),
+        .help = "Where it runs; an absolute path.",
+    },
+    {
+        .key = "environment",
+        .value = "NAME=VALUE,...",
+        HF_OPTION_FIELD(STRINGS, struct link_launcher, environment),
+        .help = "Variables that it gets beside PATH, HOME, LANG, TZ and USER.",
+    },
+    {
+        .key = "parameters",
+        .value = "NAME=PATTERN,...",
+        HF_OPTION_FIELD(STRINGS, struct link_launcher, parameters),
+        .help = "What a spec may pass, each with the pattern that its value must match.",
+    },
+};
+
+/* NAME of NAME=rest; 0: it is none. */
+static size_t name_length(const char *entry, bool upper)
+{
+    size_t len = strspn(entry, upper ? "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                       "0123456789_"
+                                     : "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return entry[len] == '=' ? len : 0;
+}
+
+static int compile(const char *entry, regex_t *ret_pattern, struct hf_error *err)
+{
+    HF_CLEANUP_BUF struct hf_buf whole = { 0 };
+    size_t len = name_length(entry, false);
+    int rc;
+
+    if (len == 0)
+        return hf_error_set(err, HF_EINVAL,
+                            "parameters: \"%s\" is not NAME=PATTERN with a name of a-z, 0-9 "
+                            "and _",
+                            entry);
+    hf_buf_printf(&whole, "^(%s)$", entry + len + 1);
+    if (whole.err != HF_OK)
+        return hf_error_set(err, whole.err, "%s", hf_err_text(whole.err));
+    rc = regcomp(ret_pattern, whole.data, REG_EXTENDED | REG_NOSUB);
+    if (rc != 0)
+        return hf_error_set(err, HF_EINVAL, "parameters: \"%s\" has no valid pattern", entry);
+    return HF_OK;
+}
+
+static int check_launcher(const struct link_launcher *launcher, struct hf_error *err)
+{
+    if (launcher->name == NULL)
+        return hf_error_set(err, HF_EINVAL, "name: a launcher needs one");
+    if (launcher->command.count == 0)
+        return hf_error_set(err, HF_EINVAL, "command: say what to run");
+    if (launcher->directory != NULL && launcher->directory[0] != '/')
+        return hf_error_set(err, HF_EINVAL, "directory: must be an absolute path");
+    for (size_t i = 0; i < launcher->environment.count; i++) {
+        if (name_length(launcher->environment.items[i], true) == 0)
+            return hf_error_set(err, HF_EINVAL, "environment: \"%s\" is not NAME=VALUE",
+                                launcher->environment.items[i]);
+    }
+    for (size_t i = 0; i < launcher->parameters.count; i++) {
+        regex_t pattern;
+        int rc = compile(launcher->parameters.items[i], &pattern, err);
+
+        if (rc != HF_OK)
+            return rc;
+        regfree(&pattern);
+    }
+    return HF_OK;
+}
+
+int link_launcher_read(struct link_launcher *launcher, const char *file, struct hf_error *err)
+{
+    const struct hf_option_group group = { "Launcher", TABLE, sizeof TABLE / sizeof TABLE[0],
+                                           launcher };
+    struct hf_error why = { "out of memory" };
+    int rc = hf_config_init(&launcher->cfg, &group, 1);
+
+    if (rc == HF_OK) {
+        rc = hf_config_read_file(&launcher->cfg, file, err);
+        if (rc != HF_OK)
+            return rc;
+        rc = check_launcher(launcher, &why);
+    }
+    return rc == HF_OK ? HF_OK : hf_error_set(err, rc, "%s: %s", file, why.text);
+}
+
+void link_launcher_done(struct link_launcher *launcher)
+{
+    hf_config_done(&launcher->cfg);
+}
+
+/* Parameters. */
+
+static const char *find_declared(const struct link_launcher *launcher, const char *name)
+{
+    for (size_t i = 0; i < launcher->parameters.count; i++) {
+        const char *entry = launcher->parameters.items[i];
+        size_t len = name_length(entry, false);
+
+        if (len == strlen(name) && strncmp(entry, name, len) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+int link_launcher_check(const struct link_launcher *launcher, const Holdfast__V1__Spec *spec,
+                        struct hf_error *err)
+{
+    for (size_t i = 0; i < spec->n_parameters; i++) {
+        const char *name = spec->parameters[i]->key, *value = spec->parameters[i]->value;
+        const char *declared = find_declared(launcher, name);
+        regex_t pattern;
+        bool matches;
+        int rc;
+
+        if (declared == NULL)
+            return hf_error_set(err, HF_EINVAL, "launcher %s has no parameter %s",
+                                launcher->name, name);
+        rc = compile(declared, &pattern, err);
+        if (rc != HF_OK)
+            return rc;
+        matches = regexec(&pattern, value, 0, NULL, 0) == 0;
+        regfree(&pattern);
+        if (!matches)
+            return hf_error_set(err, HF_EINVAL,
+                                "the value of parameter %s does not match what launcher %s "
+                                "allows",
+                                name, launcher->name);
+    }
+    return HF_OK;
+}
+
+/* The environment. */
+
+struct env {
+    struct hf_buf text; /* entries with their NULs */
+    size_t count;
+};
+
+static bool has_name(const struct env *env, const char *entry, size_t name_len)
+{
+    const char *p = env->text.data;
+
+    for (size_t i = 0; i < env->count; i++, p += strlen(p) + 1) {
+        if (strncmp(p, entry, name_len) == 0 && p[name_len] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* The first of a name stays. */
+static void add_entry(struct env *env, const char *entry)
+{
+    const char *equals = strchr(entry, '=');
+
+    if (equals == NULL || equals == entry || has_name(env, entry, (size_t)(equals - entry)))
+        return;
+    hf_buf_append(&env->text, entry, strlen(entry) + 1);
+    env->count++;
+}
+
+static void add_parameters(struct env *env, const Holdfast__V1__Spec *spec)
+{
+    for (size_t i = 0; i < spec->n_parameters; i++) {
+        HF_CLEANUP_BUF struct hf_buf entry = { 0 };
+
+        hf_buf_puts(&entry, "HOLDFAST_PARAM_");
+        for (const char *p = spec->parameters[i]->key; *p != '\0'; p++)
+            hf_buf_putc(&entry, (char)toupper((unsigned char)*p));
+        hf_buf_printf(&entry, "=%s", spec->parameters[i]->value);
+        if (entry.err != HF_OK)
+            env->text.err = entry.err;
+        else
+            add_entry(env, entry.data);
+    }
+}
+
+/* What agentd itself is told by the environment is not for the agents to see: they have their
+ * own HOLDFAST_ variables, and no business with etcd's credentials. */
+static bool is_inherited(const struct link_launcher *launcher, const char *entry)
+{
+    static const char *const BASIC[] = { "PATH=", "HOME=", "LANG=", "TZ=", "USER=" };
+
+    if (strncmp(entry, "HOLDFAST_", 9) == 0 || strncmp(entry, "ETCDCTL_", 8) == 0 ||
+        strncmp(entry, "NOTIFY_SOCKET=", 14) == 0 || strncmp(entry, "WATCHDOG_", 9) == 0)
+        return false;
+    for (size_t i = 0; i < sizeof BASIC / sizeof BASIC[0]; i++) {
+        if (strncmp(entry, BASIC[i], strlen(BASIC[i])) == 0)
+            return true;
+    }
+    return launcher->inherit;
+}
+
+static int make_block(struct env *env, struct hf_strings *ret_env)
+{
+    char *block, *text;
+    const char **items;
+
+    if (env->text.err != HF_OK)
+        return env->text.err;
+    block = hf_calloc(1, (env->count + 1) * sizeof *items + env->text.len + 1);
+    if (block == NULL)
+        return HF_ENOMEM;
+    items = (const char **)(void *)block;
+    text = block + (env->count + 1) * sizeof *items;
+    if (env->text.len > 0)
+        memcpy(text, env->text.data, env->text.len);
+    for (size_t i = 0; i < env->count; i++, text += strlen(text) + 1)
+        items[i] = text;
+    *ret_env = (struct hf_strings){ .items = items, .count = env->count };
+    return HF_OK;
+}
+
+int link_launcher_make_env(const struct link_launcher *launcher, const Holdfast__V1__Spec *spec,
+                           struct hf_strings own, char *const *inherited,
+                           struct hf_strings *ret_env)
+{
+    struct env env = { 0 };
+    int rc;
+
+    for (size_t i = 0; i < own.count; i++)
+        add_entry(&env, own.items[i]);
+    add_parameters(&env, spec);
+    for (size_t i = 0; i < launcher->environment.count; i++)
+        add_entry(&env, launcher->environment.items[i]);
+    for (char *const *p = inherited; *p != NULL; p++) {
+        if (is_inherited(launcher, *p))
+            add_entry(&env, *p);
+    }
+    rc = make_block(&env, ret_env);
+    hf_buf_done(&env.text);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* launcher.h - what may run on this host: a command that a spec can only name, never change.
+ *
+ * A file of its own, in YAML or JSON:
+ *
+ *     name: worker
+ *     command: [python3, /opt/worker.py]
+ *     directory: /opt
+ *     environment: [LANG=C.UTF-8]
+ *     parameters: [model=[a-z0-9.-]{1\,40}]
+ *
+ * A parameter is declared by name and pattern (POSIX extended, for the whole value). A spec
+ * passes values, which arrive as HOLDFAST_PARAM_<NAME>; what was not declared, or does not
+ * match, is refused. */
+#ifndef LINK_LAUNCHER_H
+#define LINK_LAUNCHER_H
+
+#include "holdfast/v1/records.pb-c.h"
+#include "schema/config.h"
+
+struct link_launcher {
+    struct hf_config cfg; /* owns the texts, if it came from a file */
+    const char *name;
+    struct hf_strings command;
+    const char *directory;         /* NULL: the directory that agentd was started in */
+    struct hf_strings environment; /* NAME=value */
+    struct hf_strings parameters;  /* NAME=pattern */
+    bool inherit;                  /* it gets agentd's own environment */
+    bool pass_output;              /* what it prints appears on agentd's output, too */
+};
+
+int link_launcher_read(struct link_launcher *launcher, const char *file,
+                       struct hf_error *err) HF_MUST_CHECK;
+void link_launcher_done(struct link_launcher *launcher);
+
+/* HF_EINVAL with a sentence when the spec's parameters are not what the launcher declares. */
+int link_launcher_check(const struct link_launcher *launcher, const Holdfast__V1__Spec *spec,
+                        struct hf_error *err) HF_MUST_CHECK;
+
+/* The environment of a process: `own` wins over the launcher's, which wins over what is
+ * inherited. Parameters are in it. A block to be freed with free. */
+int link_launcher_make_env(const struct link_launcher *launcher, const Holdfast__V1__Spec *spec,
+                           struct hf_strings own, char *const *inherited,
+                           struct hf_strings *ret_env) HF_MUST_CHECK;
+
+#endif

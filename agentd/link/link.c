@@ -1,0 +1,619 @@
+#include "agentd/link/link.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/link/api.h"
+#include "base/alloc.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "io/connect.h"
+#include "io/decider_node.h"
+#include "schema/json.h"
+
+enum {
+    TTL_FLOOR_MS = 10000,
+    WRITE_MS = 8000, /* for the ends of agents to be written, when agentd ends */
+    NS_PER_MS = 1000000,
+    MOST_LAUNCHERS = 256,
+};
+
+/* Agents. */
+
+struct link_agent *link_find_agent(struct link *link, const char *name)
+{
+    struct link_agent *agent = link->agents;
+
+    while (agent != NULL && strcmp(agent->name, name) != 0)
+        agent = agent->next;
+    return agent;
+}
+
+struct link_agent *link_need_agent(struct link *link, const char *name)
+{
+    struct link_agent *agent = link_find_agent(link, name), **at = &link->agents;
+
+    if (agent != NULL)
+        return agent;
+    agent = hf_calloc(1, sizeof *agent);
+    if (agent == NULL)
+        return NULL;
+    agent->link = link;
+    (void)snprintf(agent->name, sizeof agent->name, "%s", name);
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = agent;
+    return agent;
+}
+
+static void free_agents(struct link *link)
+{
+    while (link->agents != NULL) {
+        struct link_agent *agent = link->agents;
+
+        while (agent->processes != NULL)
+            link_process_free(agent->processes);
+        link->agents = agent->next;
+        if (agent->spec != NULL)
+            hf_json_free(&agent->spec->base);
+        free(agent);
+    }
+}
+
+static int configure_agent(struct link *link, const struct link_agent_settings *settings)
+{
+    struct link_agent *agent = link_need_agent(link, settings->name);
+
+    if (agent == NULL)
+        return HF_ENOMEM;
+    if (agent->spec != NULL)
+        hf_json_free(&agent->spec->base);
+    agent->spec = NULL;
+    agent->configured = true;
+    return link_settings_make_spec(link->settings, settings, &agent->spec);
+}
+
+static int configure_agents(struct link *link)
+{
+    int rc = HF_OK;
+
+    if (link->settings->mode == LINK_RUN)
+        return configure_agent(link, &link->settings->run);
+    for (size_t i = 0; i < link->settings->agent_count && rc == HF_OK; i++)
+        rc = configure_agent(link, &link->settings->agents[i]);
+    return rc;
+}
+
+/* What was started is kept by the keeper, so that the next link does not start it again. */
+
+#define ALL_STARTED "*"
+
+static void write_memo(struct link *link)
+{
+    HF_CLEANUP_BUF struct hf_buf memo = { .limit = AGENTD_MEMO_MAX };
+
+    link->memo_due = false;
+    for (const struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        if (agent->started)
+            hf_buf_printf(&memo, "%s\n", agent->name);
+    }
+    link_channel_memo(link->channel, memo.err == HF_OK ? memo.data : ALL_STARTED);
+}
+
+static void read_memo(struct link *link)
+{
+    const char *memo = link_channel_get_memo(link->channel);
+    bool all = strcmp(memo, ALL_STARTED) == 0;
+
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        size_t len = strlen(agent->name);
+
+        agent->started = all;
+        for (const char *line = memo; line != NULL && *line != '\0';) {
+            if (strncmp(line, agent->name, len) == 0 && line[len] == '\n')
+                agent->started = true;
+            line = strchr(line, '\n');
+            line = line != NULL ? line + 1 : NULL;
+        }
+    }
+}
+
+/* The node. */
+
+static void fill_record(const struct link *link, Holdfast__V1__Host *record,
+                        char *launchers[MOST_LAUNCHERS], char **pool)
+{
+    *pool = (char *)link->settings->pool;
+    record->pools = pool;
+    record->n_pools = 1;
+    record->capacity = (int32_t)link->settings->capacity;
+    record->version = (char *)HOLDFAST_VERSION;
+    record->launchers = launchers;
+    for (size_t i = 0; i < link->settings->launcher_count && i < MOST_LAUNCHERS; i++)
+        launchers[record->n_launchers++] = (char *)link->settings->launchers[i].name;
+}
+
+static int make_node(struct link *link)
+{
+    Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
+    Holdfast__V1__Spec nothing = HOLDFAST__V1__SPEC__INIT;
+    char *launchers[MOST_LAUNCHERS], *pool;
+    struct hf_node_config cfg = { .ns = link->settings->common.namespace,
+                                  .host = link->settings->host,
+                                  .boot_id = link_channel_get_hello(link->channel)->boot_id,
+                                  .record = &record,
+                                  .policy = hf_node_policy_default() };
+    struct hf_node_agent_config *agents;
+    size_t count = 0;
+
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
+        count++;
+    agents = hf_calloc(count + 1, sizeof *agents);
+    if (agents == NULL || hf_id_random(&cfg.seed, sizeof cfg.seed) != HF_OK) {
+        free(agents);
+        return HF_ENOMEM;
+    }
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
+        agents[cfg.agent_count++] =
+            (struct hf_node_agent_config){ .name = agent->name,
+                                           .spec = agent->spec != NULL ? agent->spec : &nothing,
+                                           .held = link_process_get_held(agent) };
+    fill_record(link, &record, launchers, &pool);
+    cfg.agents = agents;
+    cfg.policy.stop_grace = link->settings->stop_grace;
+    link->node = hf_node_new(&cfg);
+    free(agents);
+    return link->node != NULL ? HF_OK : HF_ENOMEM;
+}
+
+/* Around the node: after every change there may be something for us to see. */
+
+static int step(void *self, struct hf_event *event, hf_ms now)
+{
+    struct link *link = self;
+
+    link->dirty = true;
+    return link->inner.ops->step(link->inner.self, event, now);
+}
+
+static int next(void *self, hf_ms now, hf_ms wall, uint32_t random, struct hf_intent *ret)
+{
+    struct link *link = self;
+    int rc = link->inner.ops->next(link->inner.self, now, wall, random, ret);
+
+    if (rc == 1)
+        HF_LOG_DEBUG("intent", HF_INT("kind", ret->kind), HF_STR("subject", ret->subject),
+                     HF_STR("why", ret->why));
+    return rc;
+}
+
+static hf_ms deadline(const void *self, hf_ms now)
+{
+    const struct link *link = self;
+
+    return link->inner.ops->deadline(link->inner.self, now);
+}
+
+static size_t get_ranges(const void *self, struct hf_intent_read ret[HF_DECIDER_RANGES])
+{
+    const struct link *link = self;
+
+    return link->inner.ops->get_ranges(link->inner.self, ret);
+}
+
+static uint64_t get_ranges_version(const void *self)
+{
+    const struct link *link = self;
+
+    return link->inner.ops->get_ranges_version(link->inner.self);
+}
+
+static int get_keys(const void *self, int64_t lease, struct hf_decider_key *ret_keys,
+                    size_t max)
+{
+    const struct link *link = self;
+
+    return link->inner.ops->get_keys(link->inner.self, lease, ret_keys, max);
+}
+
+static const struct hf_decider_ops OPS = {
+    .step = step,
+    .next = next,
+    .deadline = deadline,
+    .get_ranges = get_ranges,
+    .get_ranges_version = get_ranges_version,
+    .get_keys = get_keys,
+};
+
+/* What the node wants. */
+
+struct verify {
+    struct link *link;
+    uint64_t token;
+};
+
+static void on_verified(const struct link_stored *stored, void *arg)
+{
+    struct verify *verify = arg;
+    struct hf_event event = { .kind = HF_EVENT_VERIFIED,
+                              .verified = { .token = verify->token, .err = stored->err } };
+
+    if (verify->link->runner != NULL && hf_runner_feed(verify->link->runner, &event) != HF_OK)
+        HF_LOG_WARN("not_verified", HF_STR("why", "out of memory"));
+    free(verify);
+}
+
+static void verify(struct link *link, const struct hf_intent *intent)
+{
+    struct verify *next = hf_calloc(1, sizeof *next);
+
+    if (next == NULL)
+        return; /* the start is withdrawn in time */
+    *next = (struct verify){ .link = link, .token = intent->token };
+    link_store_get(link->store, intent->verify, on_verified, next);
+}
+
+static void on_intent(const struct hf_intent *intent, void *arg)
+{
+    struct link *link = arg;
+
+    switch (intent->kind) {
+    case HF_INTENT_PROCESS: link_process_act(link, &intent->process); break;
+    case HF_INTENT_REPLY: link_ask_on_reply(link, intent->token, &intent->reply); break;
+    case HF_INTENT_VERIFY: verify(link, intent); break;
+    case HF_INTENT_ALERT:
+        HF_LOG_WARN("alert", HF_STR("subject", intent->subject), HF_STR("why", intent->why),
+                    HF_STR("next", intent->alert.next));
+        break;
+    default: break;
+    }
+}
+
+/* The lease. */
+
+static void tell_jeopardy(struct link *link, const struct hf_session_view *view)
+{
+    hf_ms left =
+        view->record.fence_at != HF_LEASE_NEVER ? view->record.fence_at - link_now(link) : 0;
+
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
+            if (!p->begun || p->state == AGENTD_STATE_ENDED)
+                continue;
+            HF_LOG_WARN("jeopardy", HF_STR("agent", agent->name), HF_INT("pid", p->pid),
+                        HF_INT("fence_in_ms", left));
+            link_api_on_jeopardy(p, hf_clock_wall() + (left > 0 ? left : 0));
+        }
+    }
+}
+
+static void on_lease(const struct hf_session_view *view, void *arg)
+{
+    struct link *link = arg;
+    const struct hf_lease_record *record = &view->record;
+    struct agentd_lease_state lease = { .lease_id = record->id,
+                                        .ttl_ms = record->ttl,
+                                        .renewed_ns = record->counted_at * NS_PER_MS,
+                                        .raft_term = record->term };
+
+    /* Forward it needs no word, but the next link must find the newest renewal. */
+    link_channel_set_deadline(link->channel,
+                              record->fence_at != HF_LEASE_NEVER ? record->fence_at : 0);
+    link_channel_lease(link->channel, &lease);
+    if (view->state != link->lease_state)
+        HF_LOG_INFO("lease", HF_STR("state", hf_lease_state_name(view->state)),
+                    HF_INT("lease", view->lease), HF_INT("ttl_ms", record->ttl));
+    if (view->state == HF_LEASE_JEOPARDY && link->lease_state == HF_LEASE_HELD)
+        tell_jeopardy(link, view);
+    link->lease_state = view->state;
+    link->dirty = true;
+}
+
+static void on_trouble(const char *what, int err, const char *message, void *arg)
+{
+    static struct hf_log_limit limit = { .interval = 10000, .burst = 10 };
+
+    (void)arg;
+    hf_log_write(HF_LOG_LEVEL_WARN, &limit, "trouble",
+                 HF_LOG_FIELDS_(HF_STR("what", what), HF_STR("error", hf_err_name(err)),
+                                HF_STR("message", message), HF_STR("next", "tries again")));
+}
+
+/* The end. */
+
+static void on_etcd_closed(void *arg)
+{
+    struct link *link = arg;
+
+    hf_backend_etcd_close(link->backend_etcd, NULL, NULL);
+}
+
+static void let_all_go(struct link *link)
+{
+    link_channel_shutdown(link->channel, link->code);
+    link_channel_close_when_sent(link->channel);
+    uv_close((uv_handle_t *)&link->prepare, NULL);
+    uv_close((uv_handle_t *)&link->timer, NULL);
+    hf_etcd_close(link->etcd, on_etcd_closed, link);
+}
+
+static void on_runner_closed(void *arg)
+{
+    struct link *link = arg;
+
+    link->runner = NULL;
+    link_ask_done(link);
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
+        link_api_close(agent);
+    let_all_go(link);
+}
+
+static void on_left(struct link *link)
+{
+    link->over = true;
+    if (link->runner != NULL)
+        hf_runner_close(link->runner, true, on_runner_closed, link);
+    else
+        on_runner_closed(link);
+}
+
+static void leave(struct link *link)
+{
+    if (link->leaving)
+        return;
+    link->leaving = true;
+    link_leave(link, on_left);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+
+    HF_LOG_WARN("stop_incomplete", HF_STR("why", "not all ends could be written in time"),
+                HF_STR("next", "agentd ends"));
+    leave(link);
+}
+
+void link_stop(struct link *link, int code)
+{
+    if (link->stopping)
+        return;
+    link->stopping = true;
+    link->code = code;
+    link->dirty = true;
+    link_process_end_all(link);
+    (void)uv_timer_start(&link->timer, on_timer,
+                         (uint64_t)(link->settings->stop_grace + WRITE_MS), 0);
+}
+
+/* `agentd run` stays while its agent may come back. */
+static bool is_run_over(const struct link *link, const struct link_agent *agent)
+{
+    const struct hf_node_view *view;
+    struct hf_node_view seen;
+    Holdfast__V1__Exit__Kind kind;
+
+    if (hf_node_get_view(link->node, agent->name, link_now(link), &seen) != HF_OK)
+        return false;
+    view = &seen;
+    if (view->state != HF_NODE_ABSENT)
+        return false;
+    if (view->stopped || view->held)
+        return agent->ended || !agent->started;
+    if (!agent->ended)
+        return false;
+    if (link->settings->once || agent->spec->restart == HOLDFAST__V1__SPEC__RESTART__never)
+        return true;
+    kind = view->exit != NULL ? view->exit->kind : HOLDFAST__V1__EXIT__KIND__unknown;
+    return kind == HOLDFAST__V1__EXIT__KIND__left ||
+           (kind == HOLDFAST__V1__EXIT__KIND__finished &&
+            agent->spec->restart != HOLDFAST__V1__SPEC__RESTART__always);
+}
+
+static void look_whether_over(struct link *link)
+{
+    const struct link_agent *agent = link->agents;
+
+    if (link->stopping || link->settings->mode != LINK_RUN || agent == NULL ||
+        !is_run_over(link, agent))
+        return;
+    HF_LOG_INFO("over", HF_STR("agent", agent->name), HF_INT("status", agent->code));
+    link_stop(link, agent->code);
+}
+
+static void look(struct link *link)
+{
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
+        link_process_settle(link, agent);
+    if (link->memo_due)
+        write_memo(link);
+    if (!link->was_ready && hf_runner_get_stats(link->runner).synced &&
+        link->lease_state == HF_LEASE_HELD) {
+        link->was_ready = true;
+        HF_LOG_INFO("ready", HF_STR("host", link->settings->host),
+                    HF_INT("lease", hf_runner_get_lease(link->runner).lease));
+    }
+    look_whether_over(link);
+    if (link->stopping && link_process_are_all_gone(link)) {
+        if (link->settings->mode == LINK_RUN && link->agents != NULL && link->agents->started)
+            link->code = link->agents->code;
+        (void)uv_timer_stop(&link->timer);
+        leave(link);
+    }
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct link *link = prepare->data;
+
+    if (!link->dirty || link->runner == NULL || link->over)
+        return;
+    link->dirty = false;
+    link_process_deliver(link);
+    look(link);
+}
+
+/* The keeper. */
+
+static void on_signal(int number, void *arg)
+{
+    struct link *link = arg;
+
+    if (number != SIGTERM && number != SIGINT)
+        return;
+    HF_LOG_INFO("stopping", HF_STR("signal", number == SIGTERM ? "TERM" : "INT"),
+                HF_STR("next", "the agents are asked to end"));
+    link_stop(link, 0);
+}
+
+/* Without its keeper a link has nothing to do: the lease is left to whoever comes next. */
+static void on_broken(const char *why, void *arg)
+{
+    (void)arg;
+    HF_LOG_ERROR("keeper_lost", HF_STR("why", why));
+    _Exit(EXIT_FAILURE);
+}
+
+/* Life. */
+
+static struct hf_lease_policy lease_policy(hf_ms ttl)
+{
+    struct hf_lease_policy policy = hf_lease_policy_default();
+
+    policy.ttl = ttl;
+    policy.ttl_floor = ttl < TTL_FLOOR_MS ? ttl : TTL_FLOOR_MS;
+    return policy;
+}
+
+static int begin(struct link *link)
+{
+    const struct agentd_lease_state *kept = &link_channel_get_hello(link->channel)->lease;
+    hf_ms fence_at = link_channel_get_deadline(link->channel);
+    struct hf_lease_record resume = { .id = kept->lease_id,
+                                      .ttl = kept->ttl_ms,
+                                      .counted_at = kept->renewed_ns / NS_PER_MS,
+                                      .term = kept->raft_term,
+                                      .fence_at = fence_at != 0 ? fence_at : HF_LEASE_NEVER };
+    struct hf_runner_config cfg = { .ns = link->settings->common.namespace,
+                                    .decider = { .ops = &OPS, .self = link },
+                                    .lease = lease_policy(link->settings->ttl),
+                                    .on_intent = on_intent,
+                                    .on_lease = on_lease,
+                                    .on_trouble = on_trouble,
+                                    .arg = link };
+
+    if (kept->lease_id != 0 && kept->ttl_ms > 0)
+        cfg.resume = &resume;
+    link->dirty = true;
+    return hf_runner_new(&link->backend, &cfg, &link->runner, &link->why);
+}
+
+static void on_buried(struct link *link)
+{
+    int rc = begin(link);
+
+    if (rc == HF_OK)
+        return;
+    HF_LOG_ERROR("cannot_go_on", HF_STR("error", hf_err_name(rc)),
+                 HF_STR("message", link->why.text));
+    _Exit(EXIT_FAILURE);
+}
+
+static int open_parts(struct link *link)
+{
+    struct hf_etcd_config etcd = hf_connect_config(&link->settings->common);
+    const struct agentd_hello *hello = link_channel_get_hello(link->channel);
+    char directory[AGENTD_PATH_BYTES + 16];
+    struct link_store_config store = { .loop = &link->loop,
+                                       .ns = link->settings->common.namespace,
+                                       .directory = directory,
+                                       .prefer_files =
+                                           link->settings->store == LINK_STORE_FILE };
+    int rc = hf_etcd_new(&link->loop, &etcd, &link->etcd, &link->why);
+
+    if (rc == HF_OK)
+        rc = hf_backend_etcd_new(&link->loop, link->etcd, &link->backend_etcd);
+    if (rc != HF_OK)
+        return rc;
+    link->backend = store.backend = hf_backend_etcd_get(link->backend_etcd);
+    if (link->settings->store_dir != NULL)
+        store.directory = link->settings->store_dir;
+    else
+        (void)snprintf(directory, sizeof directory, "%s/checkpoints", hello->state_dir);
+    return link_store_new(&store, &link->store, &link->why);
+}
+
+static int open_apis(struct link *link)
+{
+    int rc = HF_OK;
+
+    /* Processes of a link before this one go on asking. */
+    for (struct link_agent *agent = link->agents; agent != NULL && rc == HF_OK;
+         agent = agent->next) {
+        if (agent->processes != NULL)
+            rc = link_api_open(agent, &link->why);
+    }
+    return rc;
+}
+
+static int open_all(struct link *link)
+{
+    const struct link_channel_config keeper = { .on_agent = link_process_on_agent,
+                                                .on_refused = link_process_on_refused,
+                                                .on_signal = on_signal,
+                                                .on_broken = on_broken,
+                                                .arg = link };
+    int rc;
+
+    link->prepare.data = link->timer.data = link;
+    if (uv_prepare_init(&link->loop, &link->prepare) != 0 ||
+        uv_timer_init(&link->loop, &link->timer) != 0 ||
+        uv_prepare_start(&link->prepare, on_prepare) != 0)
+        return hf_error_set(&link->why, HF_EIO, "no event loop can be made");
+    rc = link_channel_open(&link->loop, &keeper, &link->channel, &link->why);
+    if (rc == HF_OK)
+        rc = configure_agents(link);
+    if (rc != HF_OK)
+        return rc;
+    read_memo(link);
+    rc = make_node(link);
+    if (rc == HF_OK)
+        rc = open_parts(link);
+    if (rc == HF_OK)
+        rc = open_apis(link);
+    link->inner = hf_decider_node(link->node);
+    return rc;
+}
+
+static void close_all(struct link *link)
+{
+    link_store_free(link->store);
+    hf_node_free(link->node);
+    free_agents(link);
+}
+
+int link_run(const struct link_settings *settings, struct hf_error *err)
+{
+    struct link link = { .settings = settings };
+    int rc;
+
+    if (uv_loop_init(&link.loop) != 0)
+        return hf_error_set(err, HF_EIO, "no event loop can be made");
+    rc = open_all(&link);
+    if (rc == HF_OK) {
+        HF_LOG_INFO("starting", HF_STR("version", HOLDFAST_VERSION),
+                    HF_STR("host", settings->host), HF_INT("ttl_ms", settings->ttl));
+        link_channel_ready(link.channel);
+        link_bury_lost(&link, on_buried);
+    }
+    if (rc != HF_OK) {
+        *err = link.why.text[0] != '\0' ? link.why : (struct hf_error){ "out of memory" };
+        return rc;
+    }
+    (void)uv_run(&link.loop, UV_RUN_DEFAULT);
+    close_all(&link);
+    (void)uv_loop_close(&link.loop);
+    return HF_OK;
+}

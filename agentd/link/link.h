@@ -1,0 +1,149 @@
+/* link.h - the link: the half of agentd that talks to etcd and to the agents.
+ *
+ *     link.c      life: what it is made of, its lease, its end
+ *     process.c   between the node and the keeper: intents out, news in
+ *     ask.c       between the node and the agents: what they ask for, and the answers
+ *     leave.c     what is written when an agentd goes for good
+ *
+ * One loop, one thread. lib/core/node decides, lib/io/runner carries out what is etcd's; the
+ * rest is done here. Nothing of it must outlive the process: what the next link needs, the
+ * keeper holds. */
+#ifndef LINK_LINK_H
+#define LINK_LINK_H
+
+#include <uv.h>
+
+#include "agentd/link/channel.h"
+#include "agentd/link/said.h"
+#include "agentd/link/settings.h"
+#include "agentd/link/store.h"
+#include "core/node.h"
+#include "io/backend_etcd.h"
+#include "io/runner.h"
+
+#define LINK_TOKEN_BYTES 33 /* 32 hexadecimal digits and the NUL */
+
+struct link_api;
+struct link_call;
+struct link_agent;
+
+/* A process, as the keeper last told of it. */
+struct link_process {
+    struct link_process *next;
+    struct link_agent *agent;
+    struct agentd_who who;
+    struct agentd_incarnation incarnation; /* as the keeper remembers it */
+    enum agentd_state state;
+    int32_t pid;
+    uint64_t start_time;
+    bool begun; /* it was let go */
+    bool told_held, told_frozen, told_stuck, told_ended;
+    bool is_orphan; /* made for a link before this one */
+    bool discarded; /* it was told to go */
+    bool unknown;   /* the keeper never had it */
+    struct agentd_exit exit;
+    int32_t code;    /* of ENDED: as a shell would say it */
+    hf_ms frozen_at; /* 0: it runs */
+    char token[LINK_TOKEN_BYTES];
+    unsigned holders; /* calls that know it */
+    bool freed;       /* it goes with the last of them */
+    struct link_said said;
+    struct link_call *listeners; /* to what it is told by GET /v1/events */
+};
+
+struct link_agent {
+    struct link_agent *next;
+    struct link *link;
+    char name[AGENTD_NAME_BYTES];
+    Holdfast__V1__Spec *spec; /* configured, or that its process was made of; may be NULL */
+    bool configured;
+    bool started;                   /* this agentd has let a process of it go */
+    bool ended;                     /* ... and the last one's end is written */
+    int32_t code;                   /* of that end */
+    struct link_process *processes; /* newest first */
+    struct link_api *api;
+    bool in_jeopardy; /* it was told so */
+};
+
+/* An ask that is not answered yet. */
+struct link_ask;
+typedef void (*link_reply_fn)(const struct hf_intent_reply *reply, void *arg);
+
+struct link {
+    const struct link_settings *settings;
+    struct hf_config *cfg;
+    uv_loop_t loop;
+    uv_prepare_t prepare; /* looks at what changed, once per turn of the loop */
+    uv_timer_t timer;     /* of the end */
+    struct link_channel *channel;
+    struct hf_etcd *etcd;
+    struct hf_backend_etcd *backend_etcd;
+    struct hf_backend backend;
+    struct hf_node *node;
+    struct hf_decider inner;
+    struct hf_runner *runner;
+    struct link_store *store;
+    struct link_agent *agents;
+    struct link_ask *asks;
+    struct link_later *later; /* news that must wait until the runner may be fed */
+    uint64_t last_token;
+    enum hf_lease_state lease_state;
+    bool was_ready, dirty, memo_due;
+
+    bool stopping; /* agents are told to end */
+    bool leaving;  /* nothing of ours is left; only etcd has to hear of it */
+    bool over;     /* so has it */
+    hf_ms stop_by;
+    int code; /* that agentd ends with */
+    struct hf_error why;
+};
+
+/* Runs until it is over. Returns the exit code of this process. */
+int link_run(const struct link_settings *settings, struct hf_error *err);
+
+/* Ends everything in order, and agentd with that code. */
+void link_stop(struct link *link, int code);
+
+static inline hf_ms link_now(const struct link *link)
+{
+    return hf_backend_now(&link->backend);
+}
+
+/* The agent of that name; made when there is none. NULL: no memory. */
+struct link_agent *link_find_agent(struct link *link, const char *name);
+struct link_agent *link_need_agent(struct link *link, const char *name);
+
+/* process.c */
+void link_process_act(struct link *link, const struct hf_intent_process *act);
+void link_process_on_agent(const struct agentd_agent *told, const char *blob, void *arg);
+void link_process_on_refused(uint16_t type, const struct agentd_who *who,
+                             const struct agentd_reply *reply, void *arg);
+void link_process_deliver(struct link *link); /* what waits to be told to the node */
+struct hf_node_held link_process_get_held(const struct link_agent *agent);
+/* What the keeper is to know of lives that changed, and to forget of what is written. */
+void link_process_settle(struct link *link, struct link_agent *agent);
+void link_process_end_all(struct link *link);
+/* An agentd before this one had it; the keeper has ended it. */
+bool link_process_is_abandoned(const struct link_process *process);
+bool link_process_are_all_gone(const struct link *link); /* and their ends written */
+void link_process_free(struct link_process *process);
+void link_process_let(struct link_process *process); /* of a call that knew it */
+/* The one that the node follows, or NULL. */
+struct link_process *link_process_get_current(const struct link_agent *agent);
+
+/* ask.c */
+int link_ask(struct link_process *process, struct hf_event_ask *ask, link_reply_fn fn,
+             void *arg, struct link_ask **ret_ask) HF_MUST_CHECK;
+void link_ask_cancel(struct link *link, struct link_ask *ask); /* its answer is not wanted */
+void link_ask_on_reply(struct link *link, uint64_t token, const struct hf_intent_reply *reply);
+void link_ask_done(struct link *link);
+
+/* leave.c */
+typedef void (*link_left_fn)(struct link *link);
+/* Writes that the host has left, if that is possible; `fn` comes in any case, later. */
+void link_leave(struct link *link, link_left_fn fn);
+/* Writes the ends of what an agentd that crashed here left behind, and revokes its lease;
+ * likewise, and perhaps at once. */
+void link_bury_lost(struct link *link, link_left_fn fn);
+
+#endif

@@ -1,0 +1,129 @@
+/* agentd-link: started by agentd, with the command line that agentd was given. It alone reads
+ * that, and says what is wrong with it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agentd/link/link.h"
+#include "base/alloc.h"
+#include "base/log.h"
+
+static const char USAGE[] =
+    "Usage: agentd run --name NAME [OPTION]... -- COMMAND...\n"
+    "       agentd --config FILE [OPTION]...\n"
+    "       agentd check [--config FILE]\n"
+    "\n"
+    "Starts agents, registers them in etcd for as long as they live, and tells the fleet\n"
+    "how they ended.\n";
+
+enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 5, EXIT_DENIED = 6 };
+
+static int print(struct hf_buf *text)
+{
+    bool fine = text->err == HF_OK && fwrite(text->data, 1, text->len, stdout) == text->len &&
+                fflush(stdout) == 0;
+
+    return fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int print_help(const struct hf_config *cfg)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+
+    hf_buf_printf(&text, "%s\n", USAGE);
+    hf_config_write_help(cfg, &text);
+    return print(&text);
+}
+
+static int print_dump(const struct hf_config *cfg)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+
+    hf_config_write_dump(cfg, &text);
+    return print(&text);
+}
+
+static int print_check(const struct link_settings *settings)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+
+    hf_buf_printf(&text, "host %s, namespace %s: %zu launchers, %zu agents, no fault found\n",
+                  settings->host, settings->common.namespace, settings->launcher_count,
+                  settings->agent_count);
+    return print(&text);
+}
+
+/* The keeper gets the signals and says what becomes of them; a terminal or a service manager
+ * sends them to everyone. */
+static void ignore_signals(void)
+{
+    const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2 };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        (void)signal(numbers[i], SIG_IGN);
+}
+
+static int run(const struct hf_config *cfg, const struct link_settings *settings)
+{
+    struct hf_error err = { "" };
+    int rc;
+
+    hf_log_setup(STDERR_FILENO, settings->common.log_level, settings->common.log_format);
+    hf_log_identity((const struct hf_log_field[]){ HF_STR("program", "agentd"),
+                                                   HF_STR("ns", settings->common.namespace) },
+                    2);
+    for (size_t i = 0; i < cfg->warning_count; i++)
+        HF_LOG_WARN("configuration", HF_STR("message", cfg->warnings[i].text));
+    if (fcntl(AGENTD_LINK_FD, F_GETFD) < 0 || fcntl(AGENTD_PAGE_FD, F_GETFD) < 0) {
+        (void)fprintf(stderr, "agentd-link: is started by agentd, not by hand\n");
+        return EXIT_USAGE;
+    }
+    ignore_signals();
+    rc = link_run(settings, &err);
+    if (rc == HF_OK)
+        return EXIT_SUCCESS;
+    HF_LOG_ERROR("cannot_go_on", HF_STR("error", hf_err_name(rc)), HF_STR("message", err.text));
+    return rc == HF_EDENIED ? EXIT_DENIED : EXIT_FAILURE;
+}
+
+static int serve(const struct hf_config *cfg, struct link_settings *settings)
+{
+    struct hf_error err = { "" };
+    int rc = link_settings_complete(settings, cfg, &err);
+
+    if (rc != HF_OK) {
+        (void)fprintf(stderr, "agentd: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    if (settings->common.config_dump)
+        return print_dump(cfg);
+    return settings->mode == LINK_CHECK ? print_check(settings) : run(cfg, settings);
+}
+
+int main(int argc, char **argv)
+{
+    struct link_settings settings = { 0 };
+    const struct hf_option_group groups[] = { link_settings_group(&settings),
+                                              hf_options_group(&settings.common) };
+    HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
+    struct hf_error err = { "out of memory" };
+    int rc;
+
+    hf_alloc_tune();
+    rc = hf_config_init(&cfg, groups, 2);
+    if (rc == HF_OK)
+        rc = hf_options_load(&cfg, &settings.common, argc, argv, environ, &err);
+    if (rc < 0) {
+        (void)fprintf(stderr, "agentd: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    if (settings.common.help)
+        return print_help(&cfg);
+    if (settings.common.version)
+        return printf("agentd %s\n", HOLDFAST_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    rc = serve(&cfg, &settings);
+    link_settings_done(&settings);
+    return rc;
+}

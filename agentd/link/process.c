@@ -1,0 +1,619 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agentd/link/api.h"
+#include "agentd/link/link.h"
+#include "base/alloc.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "schema/json.h"
+
+enum { CODE_NOT_FOUND = 127, CODE_NOT_RUN = 126, CODE_SIGNAL = 128 };
+
+/* A start that failed before there was a process: told when the runner may be fed. */
+struct link_later {
+    struct link_later *next;
+    struct agentd_who who;
+    char text[AGENTD_TEXT_BYTES];
+};
+
+/* Processes. */
+
+static struct link_process *find_process(struct link *link, const struct agentd_who *who)
+{
+    const struct link_agent *agent = link_find_agent(link, who->agent);
+    struct link_process *process = agent != NULL ? agent->processes : NULL;
+
+    while (process != NULL && strcmp(process->who.instance, who->instance) != 0)
+        process = process->next;
+    return process;
+}
+
+static struct link_process *add_process(struct link_agent *agent, const char *instance)
+{
+    struct link_process *process = hf_calloc(1, sizeof *process);
+
+    if (process == NULL)
+        return NULL;
+    process->agent = agent;
+    (void)snprintf(process->who.agent, sizeof process->who.agent, "%s", agent->name);
+    (void)snprintf(process->who.instance, sizeof process->who.instance, "%s", instance);
+    process->next = agent->processes;
+    agent->processes = process;
+    return process;
+}
+
+void link_process_free(struct link_process *process)
+{
+    struct link_process **at = &process->agent->processes;
+
+    while (*at != process)
+        at = &(*at)->next;
+    *at = process->next;
+    link_api_on_ended(process);
+    process->freed = true;
+    process->holders++;
+    link_process_let(process);
+}
+
+void link_process_let(struct link_process *process)
+{
+    if (--process->holders == 0 && process->freed)
+        free(process);
+}
+
+struct link_process *link_process_get_current(const struct link_agent *agent)
+{
+    struct hf_node_view view;
+
+    if (hf_node_get_view(agent->link->node, agent->name, link_now(agent->link), &view) !=
+            HF_OK ||
+        view.instance_id == NULL)
+        return NULL;
+    for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
+        if (strcmp(p->who.instance, view.instance_id) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+static bool is_same_life(const struct agentd_incarnation *known, const struct hf_life *life)
+{
+    return known->lease_id == life->lease && known->create_revision == life->create_rev &&
+           known->generation == life->generation;
+}
+
+/* News for the node. */
+
+/* What the keeper knows about why it ended, where that is more than its status. */
+static Holdfast__V1__Exit__Kind kind_of(const struct link *link, const struct agentd_exit *exit)
+{
+    if ((exit->causes & AGENTD_CAUSE_OOM) != 0)
+        return HOLDFAST__V1__EXIT__KIND__oom;
+    if ((exit->causes & AGENTD_CAUSE_FENCED) != 0)
+        return HOLDFAST__V1__EXIT__KIND__fenced;
+    if ((exit->causes & (AGENTD_CAUSE_NOT_MADE | AGENTD_CAUSE_NOT_BEGUN)) != 0)
+        return HOLDFAST__V1__EXIT__KIND__start_failed;
+    if (link->stopping && (exit->causes & AGENTD_CAUSE_ASKED) != 0)
+        return HOLDFAST__V1__EXIT__KIND__terminated;
+    if ((exit->causes & (AGENTD_CAUSE_NO_STATUS | AGENTD_CAUSE_ABANDONED)) != 0)
+        return HOLDFAST__V1__EXIT__KIND__crashed;
+    return HOLDFAST__V1__EXIT__KIND__unknown;
+}
+
+static int32_t code_of(const struct agentd_exit *exit)
+{
+    if ((exit->causes & (AGENTD_CAUSE_NOT_MADE | AGENTD_CAUSE_NOT_BEGUN)) != 0)
+        return exit->error == ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
+    if ((exit->causes & AGENTD_CAUSE_NO_STATUS) != 0)
+        return 1;
+    return WIFSIGNALED(exit->wait_status) ? CODE_SIGNAL + WTERMSIG(exit->wait_status)
+                                          : WEXITSTATUS(exit->wait_status);
+}
+
+static bool feed(struct link *link, struct hf_event *event)
+{
+    int rc = hf_runner_feed(link->runner, event);
+
+    if (rc == HF_ENOMEM)
+        link->dirty = true; /* it is tried again at the next turn */
+    return rc == HF_OK;
+}
+
+static bool tell(struct link_process *process, enum hf_process_news news, const char *text)
+{
+    struct hf_event event = { .kind = HF_EVENT_PROCESS };
+
+    event.process = (struct hf_event_process){ .agent = process->who.agent,
+                                               .instance_id = process->who.instance,
+                                               .news = news,
+                                               .pid = process->pid,
+                                               .start_time = (int64_t)process->start_time,
+                                               .text = text };
+    return feed(process->agent->link, &event);
+}
+
+static bool tell_end(struct link_process *process)
+{
+    const struct agentd_exit *exit = &process->exit;
+    struct hf_event event = { .kind = HF_EVENT_PROCESS };
+    bool by_signal = process->code > CODE_SIGNAL && WIFSIGNALED(exit->wait_status);
+
+    event.process =
+        (struct hf_event_process){ .agent = process->who.agent,
+                                   .instance_id = process->who.instance,
+                                   .news = HF_PROCESS_ENDED,
+                                   .pid = process->pid,
+                                   .start_time = (int64_t)process->start_time,
+                                   .kind = kind_of(process->agent->link, exit),
+                                   .status = by_signal ? 0 : process->code,
+                                   .signal = by_signal ? process->code - CODE_SIGNAL : 0,
+                                   .core = by_signal && WCOREDUMP(exit->wait_status),
+                                   .text = exit->evidence };
+    return feed(process->agent->link, &event);
+}
+
+static void tell_news(struct link_process *process)
+{
+    const struct agentd_exit *exit = &process->exit;
+    bool ended = process->state == AGENTD_STATE_ENDED;
+
+    if (ended && !process->told_held)
+        process->told_ended =
+            process->told_ended || tell(process, HF_PROCESS_FAILED, exit->evidence);
+    else if (ended && !process->told_ended)
+        process->told_ended = tell_end(process);
+    if (ended)
+        return;
+    if (!process->told_held && process->state >= AGENTD_STATE_HELD)
+        process->told_held = tell(process, HF_PROCESS_HELD, NULL);
+    if (!process->told_stuck && process->state == AGENTD_STATE_STUCK)
+        process->told_stuck = tell(process, HF_PROCESS_UNKILLABLE, exit->evidence);
+    if (!process->told_frozen && process->state == AGENTD_STATE_FROZEN)
+        process->told_frozen = tell(process, HF_PROCESS_FROZEN, NULL);
+    if (process->told_frozen && process->state == AGENTD_STATE_RUNNING &&
+        tell(process, HF_PROCESS_THAWED, NULL))
+        process->told_frozen = false;
+}
+
+static void log_process(const struct link_process *process, const char *event, const char *why)
+{
+    HF_LOG_INFO(
+        event, HF_STR("agent", process->who.agent), HF_INT("pid", process->pid),
+        HF_INT("incarnation", hf_node_incarnation(&(struct hf_life){
+                                  .create_rev = process->incarnation.create_revision,
+                                  .generation = (int32_t)process->incarnation.generation })),
+        HF_STR("why", why));
+}
+
+static void on_state(struct link_process *process, enum agentd_state was)
+{
+    hf_ms now = link_now(process->agent->link);
+
+    if (process->state == AGENTD_STATE_FROZEN && process->frozen_at == 0) {
+        process->frozen_at = now;
+        log_process(process, "fenced", "it stands still until its registration is proven");
+    }
+    if (process->state == AGENTD_STATE_RUNNING && process->frozen_at != 0) {
+        log_process(process, "thawed", "its registration is proven");
+        link_api_on_thawed(process, now - process->frozen_at);
+        process->frozen_at = 0;
+    }
+    if (process->state == AGENTD_STATE_ENDED && was != AGENTD_STATE_ENDED)
+        link_api_on_ended(process);
+}
+
+/* What the keeper remembers of a process for us: its token, and the spec it was made of. */
+static void read_blob(struct link_process *process, const char *blob)
+{
+    const char *line = strchr(blob, '\n');
+    size_t len = line != NULL ? (size_t)(line - blob) : 0;
+    ProtobufCMessage *spec;
+
+    if (len == 0 || len >= sizeof process->token)
+        return;
+    memcpy(process->token, blob, len);
+    process->token[len] = '\0';
+    if (process->agent->spec != NULL ||
+        hf_json_decode(&holdfast__v1__spec__descriptor, line + 1, strlen(line + 1), NULL, &spec,
+                       NULL) != HF_OK)
+        return;
+    process->agent->spec = (Holdfast__V1__Spec *)spec;
+}
+
+void link_process_on_agent(const struct agentd_agent *told, const char *blob, void *arg)
+{
+    struct link *link = arg;
+    struct link_process *process = find_process(link, &told->who);
+    struct link_agent *agent;
+    enum agentd_state was;
+
+    if (process == NULL) { /* of a link before this one */
+        agent = link_need_agent(link, told->who.agent);
+        process = agent != NULL ? add_process(agent, told->who.instance) : NULL;
+        if (process == NULL)
+            return; /* it is told again to the next link */
+        read_blob(process, blob);
+        process->incarnation = told->incarnation;
+        process->told_held = process->is_orphan = true;
+        process->told_frozen = told->state == AGENTD_STATE_FROZEN;
+    }
+    was = process->state;
+    process->state = (enum agentd_state)told->state;
+    process->pid = told->pid;
+    process->start_time = told->start_time;
+    process->begun |= told->begun_ns != 0 || told->state == AGENTD_STATE_STARTING ||
+                      told->state == AGENTD_STATE_RUNNING;
+    process->exit = told->exit;
+    if (process->state == AGENTD_STATE_ENDED)
+        process->code = code_of(&told->exit);
+    if (link->runner == NULL)
+        return; /* not begun yet: it is part of what the node begins with */
+    on_state(process, was);
+    tell_news(process);
+}
+
+struct hf_node_held link_process_get_held(const struct link_agent *agent)
+{
+    struct hf_node_held held = { .started = agent->started };
+    const struct link_process *best = NULL;
+
+    for (const struct link_process *p = agent->processes; p != NULL; p = p->next) {
+        /* One that runs is more than one that ran. */
+        if (p->state != AGENTD_STATE_MAKING && !link_process_is_abandoned(p) &&
+            (best == NULL || best->state == AGENTD_STATE_ENDED))
+            best = p;
+    }
+    if (best == NULL)
+        return held;
+    held.instance_id = best->who.instance;
+    held.pid = best->pid;
+    held.start_time = (int64_t)best->start_time;
+    held.begun = best->begun;
+    held.frozen = best->state == AGENTD_STATE_FROZEN || best->state == AGENTD_STATE_FREEZING;
+    held.lease = best->incarnation.lease_id;
+    held.create_rev = best->incarnation.create_revision;
+    held.generation = (int32_t)best->incarnation.generation;
+    return held;
+}
+
+/* Making one. */
+
+static void fail_later(struct link *link, const struct hf_intent_process *act, const char *text)
+{
+    struct link_later *later = hf_calloc(1, sizeof *later), **at = &link->later;
+
+    HF_LOG_WARN("not_started", HF_STR("agent", act->agent), HF_STR("why", text));
+    if (later == NULL)
+        return; /* the node waits, and a person sees why */
+    (void)snprintf(later->who.agent, sizeof later->who.agent, "%s", act->agent);
+    (void)snprintf(later->who.instance, sizeof later->who.instance, "%s", act->instance_id);
+    (void)snprintf(later->text, sizeof later->text, "%s", text);
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = later;
+    link->dirty = true;
+}
+
+void link_process_deliver(struct link *link)
+{
+    struct link_later *later;
+
+    while ((later = link->later) != NULL) {
+        struct hf_event event = { .kind = HF_EVENT_PROCESS,
+                                  .process = { .agent = later->who.agent,
+                                               .instance_id = later->who.instance,
+                                               .news = HF_PROCESS_FAILED,
+                                               .text = later->text } };
+
+        if (link->runner != NULL && !feed(link, &event) && link->dirty)
+            return;
+        link->later = later->next;
+        free(later);
+    }
+}
+
+static int make_token(char ret_token[LINK_TOKEN_BYTES])
+{
+    uint8_t bytes[(LINK_TOKEN_BYTES - 1) / 2];
+    int rc = hf_id_random(bytes, sizeof bytes);
+
+    for (size_t i = 0; rc == HF_OK && i < sizeof bytes; i++)
+        (void)snprintf(ret_token + 2 * i, 3, "%02x", bytes[i]);
+    return rc;
+}
+
+static void remember(struct link_process *process)
+{
+    HF_CLEANUP_BUF struct hf_buf blob = { .limit = AGENTD_BLOB_MAX };
+
+    hf_buf_printf(&blob, "%s\n", process->token);
+    /* A spec that does not fit is in etcd, too. */
+    if (process->agent->spec != NULL &&
+        hf_json_encode(&process->agent->spec->base, &blob) != HF_OK)
+        HF_LOG_WARN("spec_too_long", HF_STR("agent", process->who.agent));
+    if (blob.data != NULL)
+        link_channel_remember(process->agent->link->channel, &process->who,
+                              &process->incarnation, blob.data);
+}
+
+static int keep_spec(struct link_agent *agent, const Holdfast__V1__Spec *spec)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    ProtobufCMessage *copy;
+    int rc = hf_json_encode(&spec->base, &text);
+
+    if (rc == HF_OK)
+        rc = hf_json_decode(&holdfast__v1__spec__descriptor, text.data, text.len, NULL, &copy,
+                            NULL);
+    if (rc != HF_OK)
+        return rc;
+    if (agent->spec != NULL)
+        hf_json_free(&agent->spec->base);
+    agent->spec = (Holdfast__V1__Spec *)copy;
+    return HF_OK;
+}
+
+/* What every agent finds in its environment, in one piece of memory. */
+struct own_env {
+    char texts[5][AGENTD_PATH_BYTES + AGENTD_NAME_BYTES + 64];
+    const char *items[5];
+};
+
+static struct hf_strings fill_env(const struct link_process *process, const char *socket,
+                                  struct own_env *env)
+{
+    const char *const names[] = { "HOLDFAST_SOCKET", "HOLDFAST_TOKEN", "HOLDFAST_AGENT",
+                                  "HOLDFAST_ROLE", "HOLDFAST_NAMESPACE" };
+    const char *const values[] = { socket, process->token, process->who.agent,
+                                   process->agent->spec->role,
+                                   process->agent->link->settings->common.namespace };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        (void)snprintf(env->texts[i], sizeof env->texts[i], "%s=%s", names[i], values[i]);
+        env->items[i] = env->texts[i];
+    }
+    return (struct hf_strings){ .items = env->items, .count = sizeof names / sizeof names[0] };
+}
+
+static int spawn(struct link_process *process, const struct link_launcher *launcher)
+{
+    struct link *link = process->agent->link;
+    const Holdfast__V1__Spec *spec = process->agent->spec;
+    char here[AGENTD_PATH_BYTES];
+    struct own_env own;
+    struct link_spawn message = { .who = &process->who,
+                                  .argv = launcher->command,
+                                  .cwd = launcher->directory,
+                                  .fence = (uint32_t)spec->fence,
+                                  .flags =
+                                      launcher->pass_output ? AGENTD_SPAWN_PASS_OUTPUT : 0 };
+    int rc;
+
+    if (message.cwd == NULL)
+        message.cwd = getcwd(here, sizeof here) != NULL ? here : "/";
+    rc = link_launcher_make_env(launcher, spec,
+                                fill_env(process, link_api_get_path(process->agent->api), &own),
+                                environ, &message.env);
+    if (rc != HF_OK)
+        return rc;
+    rc = link_channel_spawn(link->channel, &message);
+    free((void *)message.env.items);
+    return rc;
+}
+
+static int make_process(struct link_agent *agent, const struct link_launcher *launcher,
+                        const struct hf_intent_process *act, struct hf_error *err)
+{
+    struct link_process *process;
+    int rc = link_launcher_check(launcher, act->spec, err);
+
+    if (rc == HF_OK)
+        rc = link_api_open(agent, err);
+    if (rc != HF_OK)
+        return rc;
+    process = add_process(agent, act->instance_id);
+    if (process == NULL)
+        return HF_ENOMEM;
+    rc = make_token(process->token);
+    if (rc == HF_OK)
+        rc = spawn(process, launcher);
+    if (rc == HF_OK) {
+        remember(process);
+        return HF_OK;
+    }
+    link_process_free(process);
+    return hf_error_set(err, rc, "its command and environment: %s", hf_err_text(rc));
+}
+
+static void make(struct link *link, const struct hf_intent_process *act)
+{
+    const struct link_launcher *launcher =
+        link_settings_find_launcher(link->settings, act->spec->launcher);
+    struct link_agent *agent = link_need_agent(link, act->agent);
+    struct hf_error err = { "out of memory" };
+    int rc = HF_ENOMEM;
+
+    if (link->stopping)
+        rc = hf_error_set(&err, HF_ECANCELED, "this agentd is being stopped");
+    else if (launcher == NULL)
+        rc = hf_error_set(&err, HF_ENOENT, "this host has no launcher %s", act->spec->launcher);
+    else if (agent != NULL && keep_spec(agent, act->spec) == HF_OK)
+        rc = make_process(agent, launcher, act, &err);
+    if (rc != HF_OK)
+        fail_later(link, act, err.text);
+}
+
+/* What the node wants of one that exists. */
+
+static void take_life(struct link_process *process, const struct hf_life *life)
+{
+    process->incarnation = (struct agentd_incarnation){ .lease_id = life->lease,
+                                                        .create_revision = life->create_rev,
+                                                        .generation = life->generation };
+}
+
+static bool get_life(const struct link_agent *agent, struct hf_life *ret_life)
+{
+    struct hf_node_view view;
+
+    if (hf_node_get_view(agent->link->node, agent->name, link_now(agent->link), &view) !=
+            HF_OK ||
+        !view.registered)
+        return false;
+    *ret_life = view.life;
+    return true;
+}
+
+static void let_go(struct link_process *process, const struct hf_intent_process *act)
+{
+    struct link *link = process->agent->link;
+    char incarnation[64], task[HF_NAME_SIZE + 16];
+    const char *items[2] = { incarnation, task };
+    struct hf_strings env = { .items = items, .count = act->task != NULL ? 2 : 1 };
+    struct hf_life life;
+
+    if (get_life(process->agent, &life))
+        take_life(process, &life);
+    (void)snprintf(incarnation, sizeof incarnation, "HOLDFAST_INCARNATION=%lld",
+                   (long long)act->incarnation);
+    (void)snprintf(task, sizeof task, "HOLDFAST_TASK=%s", act->task != NULL ? act->task : "");
+    process->begun = true;
+    process->agent->ended = false;
+    process->agent->started = true;
+    link_channel_release(link->channel, &process->who, &process->incarnation, env);
+    link->memo_due = true;
+    log_process(process, "joined", act->why);
+}
+
+void link_process_act(struct link *link, const struct hf_intent_process *act)
+{
+    struct agentd_who who = { "", "" };
+    struct link_process *process;
+
+    if (act->act == HF_PROCESS_MAKE) {
+        make(link, act);
+        return;
+    }
+    (void)snprintf(who.agent, sizeof who.agent, "%s", act->agent);
+    (void)snprintf(who.instance, sizeof who.instance, "%s", act->instance_id);
+    process = find_process(link, &who);
+    if (process == NULL || process->state == AGENTD_STATE_ENDED)
+        return;
+    switch (act->act) {
+    case HF_PROCESS_LET_GO: let_go(process, act); break;
+    case HF_PROCESS_DISCARD: link_channel_order(link->channel, AGENTD_DISCARD, &who, 0); break;
+    case HF_PROCESS_STOP:
+        log_process(process, "stopping", act->why);
+        link_api_on_stop(process, act->grace);
+        link_channel_order(link->channel, AGENTD_END, &who, act->grace);
+        break;
+    case HF_PROCESS_KILL:
+        log_process(process, "killing", act->why);
+        link_channel_order(link->channel, AGENTD_KILL, &who, 0);
+        break;
+    case HF_PROCESS_FREEZE: link_channel_order(link->channel, AGENTD_FREEZE, &who, 0); break;
+    case HF_PROCESS_THAW: link_channel_order(link->channel, AGENTD_THAW, &who, 0); break;
+    case HF_PROCESS_MAKE: break;
+    }
+}
+
+/* What the keeper would not do. */
+void link_process_on_refused(uint16_t type, const struct agentd_who *who,
+                             const struct agentd_reply *reply, void *arg)
+{
+    struct link *link = arg;
+    struct link_process *process = find_process(link, who);
+
+    if (process == NULL)
+        return;
+    if (type == AGENTD_SPAWN) {
+        process->exit.causes = AGENTD_CAUSE_NOT_MADE;
+        (void)snprintf(process->exit.evidence, sizeof process->exit.evidence, "%s",
+                       reply->text);
+        process->state = AGENTD_STATE_ENDED;
+        process->unknown = true; /* the keeper has nothing to forget */
+        tell_news(process);
+    } else if (type == AGENTD_RELEASE) {
+        /* It never began, and what it was registered for is over: its end says so. */
+        link_channel_order(link->channel, AGENTD_DISCARD, who, 0);
+    } else if (type == AGENTD_THAW && process->state == AGENTD_STATE_FROZEN) {
+        (void)tell(process, HF_PROCESS_FROZEN, NULL); /* still */
+    }
+}
+
+/* What is settled. */
+
+static void on_end_written(struct link *link, struct link_process *process)
+{
+    struct link_agent *agent = process->agent;
+
+    if (process->begun) {
+        agent->ended = true;
+        agent->code = process->code;
+        log_process(process, "ended", "its end is written");
+    }
+    if (!process->unknown)
+        link_channel_order(link->channel, AGENTD_FORGET, &process->who, 0);
+    link_process_free(process);
+}
+
+void link_process_settle(struct link *link, struct link_agent *agent)
+{
+    struct link_process *next, *current = link_process_get_current(agent);
+    struct hf_life life;
+
+    for (struct link_process *p = agent->processes; p != NULL; p = next) {
+        next = p->next;
+        tell_news(p);
+        if (p != current && p->state == AGENTD_STATE_ENDED && (p->told_ended || !p->begun))
+            on_end_written(link, p);
+        else if (p != current && !p->begun && p->is_orphan && !p->discarded) {
+            p->discarded = true; /* the link that wanted it is gone */
+            link_channel_order(link->channel, AGENTD_DISCARD, &p->who, 0);
+        }
+    }
+    if (current == NULL || !current->begun || current->state == AGENTD_STATE_ENDED ||
+        !get_life(agent, &life) || is_same_life(&current->incarnation, &life))
+        return;
+    take_life(current, &life);
+    remember(current);
+    log_process(current, "adopted", "it is registered anew");
+}
+
+/* The end of all. */
+
+void link_process_end_all(struct link *link)
+{
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
+            if (p->state == AGENTD_STATE_ENDED)
+                continue;
+            link_api_on_stop(p, link->settings->stop_grace);
+            if (p->begun)
+                link_channel_order(link->channel, AGENTD_END, &p->who,
+                                   link->settings->stop_grace);
+            else
+                link_channel_order(link->channel, AGENTD_DISCARD, &p->who, 0);
+        }
+    }
+}
+
+bool link_process_is_abandoned(const struct link_process *process)
+{
+    return process->state == AGENTD_STATE_ENDED &&
+           (process->exit.causes & AGENTD_CAUSE_ABANDONED) != 0;
+}
+
+bool link_process_are_all_gone(const struct link *link)
+{
+    for (const struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        if (agent->processes != NULL)
+            return false;
+    }
+    return true;
+}

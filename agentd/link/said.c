@@ -1,0 +1,117 @@
+#include "agentd/link/said.h"
+
+#include <string.h>
+
+/* A text that is too long is not cut: who sent it should know. */
+static int take_text(const char *what, const char *text, char place[LINK_SAID_TEXT],
+                     struct hf_error *err)
+{
+    if (text[0] == '\0')
+        return HF_OK;
+    if (strlen(text) >= LINK_SAID_TEXT)
+        return hf_error_set(err, HF_EINVAL, "%s: at most %d bytes", what, LINK_SAID_TEXT - 1);
+    memcpy(place, text, strlen(text) + 1);
+    return HF_OK;
+}
+
+static int take_numbers(struct link_said *said, const Holdfast__V1__Heartbeat *beat,
+                        struct hf_error *err)
+{
+    if (beat->tokens < 0 || beat->errors < 0 || beat->sequence < 0)
+        return hf_error_set(err, HF_EINVAL, "tokens, errors, sequence: none is below 0");
+    if (!(beat->progress >= 0 && beat->progress <= 100))
+        return hf_error_set(err, HF_EINVAL, "progress: a percentage, 0 to 100");
+    said->tokens = beat->tokens != 0 ? beat->tokens : said->tokens;
+    said->errors = beat->errors != 0 ? beat->errors : said->errors;
+    said->sequence = beat->sequence != 0 ? beat->sequence : said->sequence;
+    if (beat->progress > 0) {
+        said->has_percent = true;
+        said->percent = beat->progress;
+    }
+    return HF_OK;
+}
+
+int link_said_take_heartbeat(struct link_said *said, const Holdfast__V1__Heartbeat *beat,
+                             struct hf_error *err)
+{
+    struct link_said next = *said;
+    int rc = take_text("phase", beat->phase, next.phase, err);
+
+    if (rc == HF_OK)
+        rc = take_text("lastTool", beat->last_tool, next.last_tool, err);
+    if (rc == HF_OK)
+        rc = take_numbers(&next, beat, err);
+    if (rc == HF_OK && beat->task[0] != '\0')
+        rc = hf_name_check("task", beat->task, err);
+    if (rc != HF_OK)
+        return rc;
+    if (beat->task[0] != '\0')
+        memcpy(next.task, beat->task, strlen(beat->task) + 1);
+    if (beat->status != HOLDFAST__V1__AGENT_STATUS__VALUE__unknown)
+        next.status = beat->status;
+    *said = next;
+    return HF_OK;
+}
+
+int link_said_take_state(struct link_said *said, const Holdfast__V1__StateRequest *state,
+                         struct hf_error *err)
+{
+    struct link_said next = *said;
+    int rc;
+
+    if (state->state == HOLDFAST__V1__AGENT_STATE__VALUE__unknown)
+        return hf_error_set(err, HF_EINVAL,
+                            "state: one of ready, busy, waiting, parked, draining");
+    next.reason[0] = '\0';
+    rc = take_text("reason", state->reason, next.reason, err);
+    if (rc != HF_OK)
+        return rc;
+    next.state = state->state;
+    next.has_until = state->until != NULL;
+    if (next.has_until) {
+        next.until_s = state->until->seconds;
+        next.until_ns = state->until->nanos;
+    }
+    *said = next;
+    return HF_OK;
+}
+
+static void add_counter(struct link_said_report *report, const char *name, int64_t value)
+{
+    Holdfast__V1__Report__CountersEntry *entry = &report->entries[report->record.n_counters];
+
+    if (value == 0)
+        return;
+    holdfast__v1__report__counters_entry__init(entry);
+    entry->key = (char *)name;
+    entry->value = value;
+    report->counters[report->record.n_counters++] = entry;
+}
+
+void link_said_fill(struct link_said *said, struct link_said_report *ret_report)
+{
+    Holdfast__V1__Report *record = &ret_report->record;
+
+    holdfast__v1__report__init(record);
+    record->status = said->status;
+    record->state = said->state;
+    record->phase = said->phase;
+    record->last_tool = said->last_tool;
+    record->reason = said->reason;
+    record->task = said->task;
+    record->counters = ret_report->counters;
+    add_counter(ret_report, "errors", said->errors);
+    add_counter(ret_report, "sequence", said->sequence);
+    add_counter(ret_report, "tokens", said->tokens);
+    if (said->has_percent) {
+        holdfast__v1__report__progress__init(&ret_report->progress);
+        ret_report->progress.percent = said->percent;
+        record->progress = &ret_report->progress;
+    }
+    if (said->has_until) {
+        google__protobuf__timestamp__init(&ret_report->until);
+        ret_report->until.seconds = said->until_s;
+        ret_report->until.nanos = said->until_ns;
+        record->until = &ret_report->until;
+    }
+}

@@ -1,0 +1,43 @@
+/* said.h - what a process has said of itself so far; its heartbeats and states add up to it. */
+#ifndef LINK_SAID_H
+#define LINK_SAID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "holdfast/v1/localapi.pb-c.h"
+#include "schema/name.h"
+
+#define LINK_SAID_TEXT 256 /* bytes of a phase, a tool, a reason */
+
+struct link_said {
+    Holdfast__V1__AgentStatus__Value status;
+    Holdfast__V1__AgentState__Value state;
+    char phase[LINK_SAID_TEXT], last_tool[LINK_SAID_TEXT], reason[LINK_SAID_TEXT];
+    char task[HF_NAME_SIZE];
+    int64_t tokens, errors, sequence;
+    bool has_percent;
+    double percent;
+    bool has_until;
+    int64_t until_s;
+    int32_t until_ns;
+};
+
+/* HF_EINVAL with a sentence, and nothing taken, when it makes no sense. */
+int link_said_take_heartbeat(struct link_said *said, const Holdfast__V1__Heartbeat *beat,
+                             struct hf_error *err) HF_MUST_CHECK;
+int link_said_take_state(struct link_said *said, const Holdfast__V1__StateRequest *state,
+                         struct hf_error *err) HF_MUST_CHECK;
+
+/* As a record, which points into itself and to what was said. */
+struct link_said_report {
+    Holdfast__V1__Report record;
+    Holdfast__V1__Report__Progress progress;
+    Holdfast__V1__Report__CountersEntry entries[3], *counters[3];
+    Google__Protobuf__Timestamp until;
+};
+
+void link_said_fill(struct link_said *said, struct link_said_report *ret_report);
+
+#endif

@@ -1,0 +1,495 @@
+#include "agentd/link/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "schema/json.h"
+
+static const char *const RESTARTS[] = { "on_failure", "always", "never", NULL };
+static const char *const FENCES[] = { "freeze", "kill", "hold", NULL };
+static const char *const CLASSES[] = { "active", "critical", "background", "idle", NULL };
+static const char *const STORES[] = { "etcd", "file", NULL };
+
+static const struct hf_option TABLE[] = {
+    {
+        .flag = "name",
+        .env = "HOLDFAST_AGENT_NAME",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_settings, run.name),
+        .help = "run: the agent's name, the only one of its kind in the namespace.",
+    },
+    {
+        .flag = "role",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_settings, run.role),
+        .help = "run: the work that it takes; without it, its name.",
+    },
+    {
+        .flag = "restart",
+        HF_OPTION_FIELD(ENUM, struct link_settings, run.restart),
+        .words = RESTARTS,
+        .preset = "on_failure",
+        .help = "run: when it is started again after its end.",
+    },
+    {
+        .flag = "fence",
+        HF_OPTION_FIELD(ENUM, struct link_settings, run.fence),
+        .words = FENCES,
+        .preset = "freeze",
+        .help = "run: what happens to it while nobody can be sure of its registration.",
+    },
+    {
+        .flag = "once",
+        HF_OPTION_FIELD(BOOL, struct link_settings, once),
+        .help = "run: end after the agent's first end, whatever it was.",
+    },
+    {
+        .key = "host",
+        .flag = "host",
+        .env = "HOLDFAST_HOST",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_settings, host),
+        .help = "The name of this agentd among the hosts; without it the machine's name (run: "
+                "with the agent's name behind it, since one machine may run many).",
+    },
+    {
+        .key = "pool",
+        .flag = "pool",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_settings, pool),
+        .preset = "default",
+        .help = "The pool that this host belongs to.",
+    },
+    {
+        .key = "ttl",
+        .flag = "ttl",
+        .env = "HOLDFAST_TTL",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, ttl),
+        .min = 2000,
+        .max = 600000,
+        .preset = "15s",
+        .help = "How long a registration outlives its agentd. Below 10s only for trying out, "
+                "with a single etcd.",
+    },
+    {
+        .key = "stop_grace",
+        .flag = "stop-grace",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, stop_grace),
+        .min = 0,
+        .max = 3600000,
+        .preset = "10s",
+        .help = "How long an agent that is asked to end may take before it is killed.",
+    },
+    {
+        .key = "capacity",
+        .flag = "capacity",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_settings, capacity),
+        .min = 0,
+        .max = 1000000,
+        .help = "How many agents may run here at once; 0 is no limit.",
+    },
+    {
+        .flag = "state-dir",
+        .env = "HOLDFAST_STATE_DIR",
+        .value = "DIR",
+        HF_OPTION_FIELD(STRING, struct link_settings, state_dir),
+        .help = "Where sockets, logs and what outlives this agentd are kept.",
+    },
+    {
+        .key = "checkpoints.store",
+        .flag = "store",
+        HF_OPTION_FIELD(ENUM, struct link_settings, store),
+        .words = STORES,
+        .preset = "etcd",
+        .help = "Where new checkpoints go: etcd (64 KiB each) or files.",
+    },
+    {
+        .key = "checkpoints.directory",
+        .flag = "store-dir",
+        .value = "DIR",
+        HF_OPTION_FIELD(STRING, struct link_settings, store_dir),
+        .help = "Where the store `file` keeps them; without it, under the state directory. "
+                "Agents that may be started on several hosts need one that all of them see.",
+    },
+    {
+        .key = "launchers",
+        .value = "FILE,...",
+        HF_OPTION_FIELD(STRINGS, struct link_settings, launcher_files),
+        .help = "One file per launcher: what may run on this host.",
+    },
+    {
+        .key = "agents",
+        .value = "FILE,...",
+        HF_OPTION_FIELD(STRINGS, struct link_settings, agent_files),
+        .help = "One file per agent that belongs to this host.",
+    },
+};
+
+static const struct hf_option AGENT_TABLE[] = {
+    {
+        .key = "name",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_agent_settings, name),
+        .help = "The only one of its kind in the namespace.",
+    },
+    {
+        .key = "role",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_agent_settings, role),
+        .help = "The work that it takes; without it, its name.",
+    },
+    {
+        .key = "launcher",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_agent_settings, launcher),
+        .help = "How it is started.",
+    },
+    {
+        .key = "pool",
+        .value = "NAME",
+        HF_OPTION_FIELD(NAME, struct link_agent_settings, pool),
+        .preset = "default",
+        .help = "Hosts that may run it when its own cannot.",
+    },
+    {
+        .key = "parameters",
+        .value = "NAME=VALUE,...",
+        HF_OPTION_FIELD(STRINGS, struct link_agent_settings, parameters),
+        .help = "Values for the launcher's parameters.",
+    },
+    {
+        .key = "restart",
+        HF_OPTION_FIELD(ENUM, struct link_agent_settings, restart),
+        .words = RESTARTS,
+        .preset = "on_failure",
+        .help = "When it is started again after its end.",
+    },
+    {
+        .key = "fence",
+        HF_OPTION_FIELD(ENUM, struct link_agent_settings, fence),
+        .words = FENCES,
+        .preset = "freeze",
+        .help = "What happens to it while nobody can be sure of its registration.",
+    },
+    {
+        .key = "class",
+        HF_OPTION_FIELD(ENUM, struct link_agent_settings, class),
+        .words = CLASSES,
+        .preset = "active",
+        .help = "How often it must be heard of.",
+    },
+    {
+        .key = "max_tasks",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_agent_settings, max_tasks),
+        .min = 1,
+        .max = 1000,
+        .preset = "1",
+        .help = "How many tasks it may own at once.",
+    },
+};
+
+struct hf_option_group link_settings_group(struct link_settings *settings)
+{
+    return (struct hf_option_group){
+        .title = "Options of agentd",
+        .options = TABLE,
+        .count = sizeof TABLE / sizeof TABLE[0],
+        .target = settings,
+    };
+}
+
+/* The words of the command line. */
+
+static int sort_words(struct link_settings *settings, const struct hf_config *cfg,
+                      struct hf_error *err)
+{
+    struct hf_strings words = cfg->arguments;
+    const char *verb = cfg->before_dashes > 0 ? words.items[0] : NULL;
+
+    if (cfg->before_dashes > 1)
+        return hf_error_set(err, HF_EINVAL,
+                            "unexpected argument: %s (the agent's command stands behind --)",
+                            words.items[1]);
+    if (verb == NULL)
+        settings->mode = LINK_CONFIG;
+    else if (strcmp(verb, "run") == 0)
+        settings->mode = LINK_RUN;
+    else if (strcmp(verb, "check") == 0)
+        settings->mode = LINK_CHECK;
+    else
+        return hf_error_set(err, HF_EINVAL, "unknown command: %s (run or check)", verb);
+    settings->command.items = words.items + cfg->before_dashes;
+    settings->command.count = words.count - cfg->before_dashes;
+    if (settings->mode != LINK_RUN && settings->command.count > 0)
+        return hf_error_set(err, HF_EINVAL, "unexpected argument: %s",
+                            settings->command.items[0]);
+    if (settings->mode == LINK_CONFIG && settings->common.config == NULL)
+        return hf_error_set(err, HF_EINVAL,
+                            "nothing to do: `agentd run --name NAME -- COMMAND...` starts one "
+                            "agent, `agentd --config FILE` those of a file");
+    return HF_OK;
+}
+
+static int complete_run(struct link_settings *settings, struct hf_error *err)
+{
+    struct link_launcher *launcher;
+
+    if (settings->run.name == NULL)
+        return hf_error_set(err, HF_EINVAL, "run: the agent needs a name (--name)");
+    if (settings->command.count == 0)
+        return hf_error_set(err, HF_EINVAL,
+                            "run: say what to run, behind -- (agentd run --name %s -- "
+                            "COMMAND...)",
+                            settings->run.name);
+    if (settings->agent_files.count > 0 || settings->launcher_files.count > 0)
+        return hf_error_set(err, HF_EINVAL,
+                            "run: the configuration has agents or launchers of its own");
+    launcher = hf_calloc(1, sizeof *launcher);
+    if (launcher == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    /* A name that no other host has: this command is nobody else's to start. */
+    (void)snprintf(settings->made_launcher, sizeof settings->made_launcher, "run.%.240s",
+                   settings->run.name);
+    launcher->name = settings->made_launcher;
+    launcher->command = settings->command;
+    launcher->inherit = launcher->pass_output = true;
+    settings->launchers = launcher;
+    settings->launcher_count = 1;
+    settings->run.launcher = launcher->name;
+    settings->run.pool = settings->pool;
+    return HF_OK;
+}
+
+/* Files. */
+
+/* Beside the file that names it. */
+static int resolve(const char *base, const char *file, char out[4096], struct hf_error *err)
+{
+    const char *slash = base != NULL ? strrchr(base, '/') : NULL;
+    int len = file[0] == '/' || slash == NULL
+                  ? snprintf(out, 4096, "%s", file)
+                  : snprintf(out, 4096, "%.*s/%s", (int)(slash - base), base, file);
+
+    return len < 4096 ? HF_OK : hf_error_set(err, HF_ELIMIT, "%s: too long a path", file);
+}
+
+static int read_agent(struct link_agent_settings *agent, const char *file, struct hf_error *err)
+{
+    const struct hf_option_group group = { "Agent", AGENT_TABLE,
+                                           sizeof AGENT_TABLE / sizeof AGENT_TABLE[0], agent };
+    int rc = hf_config_init(&agent->cfg, &group, 1);
+
+    if (rc != HF_OK)
+        return hf_error_set(err, rc, "out of memory");
+    rc = hf_config_read_file(&agent->cfg, file, err);
+    if (rc == HF_OK && agent->name == NULL)
+        rc = hf_error_set(err, HF_EINVAL, "%s: name: an agent needs one", file);
+    if (rc == HF_OK && agent->launcher == NULL)
+        rc = hf_error_set(err, HF_EINVAL, "%s: launcher: say how %s is started", file,
+                          agent->name);
+    return rc;
+}
+
+static int read_launchers(struct link_settings *settings, struct hf_error *err)
+{
+    int rc = HF_OK;
+
+    settings->launchers =
+        hf_calloc(settings->launcher_files.count + 1, sizeof *settings->launchers);
+    if (settings->launchers == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    for (size_t i = 0; i < settings->launcher_files.count && rc == HF_OK; i++) {
+        struct link_launcher *launcher = &settings->launchers[i];
+        char path[4096];
+
+        rc = resolve(settings->common.config, settings->launcher_files.items[i], path, err);
+        if (rc == HF_OK) {
+            settings->launcher_count = i + 1;
+            rc = link_launcher_read(launcher, path, err);
+        }
+        for (size_t j = 0; j < i && rc == HF_OK; j++) {
+            if (strcmp(settings->launchers[j].name, launcher->name) == 0)
+                rc = hf_error_set(err, HF_EINVAL, "%s: there is a launcher %s already", path,
+                                  launcher->name);
+        }
+    }
+    return rc;
+}
+
+static int check_agent(const struct link_settings *settings,
+                       const struct link_agent_settings *agent, struct hf_error *err)
+{
+    const struct link_launcher *launcher =
+        link_settings_find_launcher(settings, agent->launcher);
+    Holdfast__V1__Spec *spec;
+    int rc;
+
+    if (launcher == NULL)
+        return hf_error_set(err, HF_EINVAL, "agent %s: there is no launcher %s", agent->name,
+                            agent->launcher);
+    rc = link_settings_make_spec(settings, agent, &spec);
+    if (rc != HF_OK)
+        return hf_error_set(err, rc, "agent %s: parameters: each is NAME=VALUE, no name twice",
+                            agent->name);
+    rc = link_launcher_check(launcher, spec, err);
+    hf_json_free(&spec->base);
+    return rc;
+}
+
+static int read_agents(struct link_settings *settings, struct hf_error *err)
+{
+    int rc = HF_OK;
+
+    settings->agents = hf_calloc(settings->agent_files.count + 1, sizeof *settings->agents);
+    if (settings->agents == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    for (size_t i = 0; i < settings->agent_files.count && rc == HF_OK; i++) {
+        struct link_agent_settings *agent = &settings->agents[i];
+        char path[4096];
+
+        rc = resolve(settings->common.config, settings->agent_files.items[i], path, err);
+        if (rc == HF_OK) {
+            settings->agent_count = i + 1;
+            rc = read_agent(agent, path, err);
+        }
+        for (size_t j = 0; j < i && rc == HF_OK; j++) {
+            if (strcmp(settings->agents[j].name, agent->name) == 0)
+                rc = hf_error_set(err, HF_EINVAL, "%s: there is an agent %s already", path,
+                                  agent->name);
+        }
+        if (rc == HF_OK)
+            rc = check_agent(settings, agent, err);
+    }
+    return rc;
+}
+
+static int make_host(struct link_settings *settings, struct hf_error *err)
+{
+    char machine[HF_NAME_SIZE] = "", lower[HF_NAME_SIZE];
+    int rc;
+
+    if (gethostname(machine, sizeof machine - 1) != 0)
+        return hf_error_set(err, HF_EIO, "this machine has no name: choose one with --host");
+    rc = hf_name_lower("the machine's name", machine, lower, err);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(settings->made_host, sizeof settings->made_host, "%s%s%s", lower,
+                   settings->mode == LINK_RUN ? "." : "",
+                   settings->mode == LINK_RUN ? settings->run.name : "");
+    settings->host = settings->made_host;
+    return hf_name_check("host", settings->host, err);
+}
+
+int link_settings_complete(struct link_settings *settings, const struct hf_config *cfg,
+                           struct hf_error *err)
+{
+    int rc = sort_words(settings, cfg, err);
+
+    if (rc == HF_OK && settings->mode == LINK_RUN) {
+        rc = complete_run(settings, err);
+    } else if (rc == HF_OK) {
+        rc = read_launchers(settings, err);
+        if (rc == HF_OK)
+            rc = read_agents(settings, err);
+    }
+    if (rc == HF_OK && settings->host == NULL)
+        rc = make_host(settings, err);
+    return rc;
+}
+
+void link_settings_done(struct link_settings *settings)
+{
+    for (size_t i = 0; i < settings->launcher_count; i++)
+        link_launcher_done(&settings->launchers[i]);
+    for (size_t i = 0; i < settings->agent_count; i++)
+        hf_config_done(&settings->agents[i].cfg);
+    free(settings->launchers);
+    free(settings->agents);
+}
+
+const struct link_launcher *link_settings_find_launcher(const struct link_settings *settings,
+                                                        const char *name)
+{
+    for (size_t i = 0; i < settings->launcher_count; i++) {
+        if (strcmp(settings->launchers[i].name, name) == 0)
+            return &settings->launchers[i];
+    }
+    return NULL;
+}
+
+/* Specs. */
+
+struct parameter {
+    Holdfast__V1__Spec__ParametersEntry entry;
+    char name[64];
+};
+
+static int fill_parameters(const struct hf_strings *given, struct parameter *parameters,
+                           Holdfast__V1__Spec__ParametersEntry **list)
+{
+    for (size_t i = 0; i < given->count; i++) {
+        struct parameter *parameter = &parameters[i];
+        const char *equals = strchr(given->items[i], '=');
+        size_t len = equals != NULL ? (size_t)(equals - given->items[i]) : 0;
+
+        if (len == 0 || len >= sizeof parameter->name)
+            return HF_EINVAL;
+        holdfast__v1__spec__parameters_entry__init(&parameter->entry);
+        memcpy(parameter->name, given->items[i], len);
+        parameter->entry.key = parameter->name;
+        parameter->entry.value = (char *)(equals + 1);
+        list[i] = &parameter->entry;
+    }
+    return HF_OK;
+}
+
+static int copy_spec(const Holdfast__V1__Spec *spec, Holdfast__V1__Spec **ret_spec)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    ProtobufCMessage *copy;
+    int rc = hf_json_encode(&spec->base, &text);
+
+    if (rc == HF_OK)
+        rc = hf_json_decode(&holdfast__v1__spec__descriptor, text.data, text.len, NULL, &copy,
+                            NULL);
+    if (rc == HF_OK)
+        *ret_spec = (Holdfast__V1__Spec *)copy;
+    return rc;
+}
+
+int link_settings_make_spec(const struct link_settings *settings,
+                            const struct link_agent_settings *agent,
+                            Holdfast__V1__Spec **ret_spec)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+    size_t count = agent->parameters.count;
+    struct parameter *parameters = hf_calloc(count + 1, sizeof *parameters);
+    Holdfast__V1__Spec__ParametersEntry **list = hf_calloc(count + 1, sizeof(void *));
+    int rc = parameters != NULL && list != NULL ? HF_OK : HF_ENOMEM;
+
+    if (rc == HF_OK)
+        rc = fill_parameters(&agent->parameters, parameters, list);
+    spec.role = (char *)(agent->role != NULL ? agent->role : agent->name);
+    spec.class_ = (Holdfast__V1__Spec__Class)agent->class;
+    spec.launcher = (char *)agent->launcher;
+    spec.parameters = list;
+    spec.n_parameters = count;
+    spec.pool = (char *)agent->pool;
+    spec.home = (char *)settings->host;
+    spec.restart = (Holdfast__V1__Spec__Restart)agent->restart;
+    spec.fence = (Holdfast__V1__Spec__Fence)agent->fence;
+    spec.transient = settings->mode == LINK_RUN;
+    spec.max_tasks = (int32_t)agent->max_tasks;
+    if (rc == HF_OK)
+        rc = copy_spec(&spec, ret_spec);
+    free(parameters);
+    free((void *)list);
+    return rc;
+}

@@ -1,0 +1,77 @@
+/* settings.h - what can be set for an agentd: the command line, the environment, its file, and
+ * the files of launchers and agents that this names. */
+#ifndef LINK_SETTINGS_H
+#define LINK_SETTINGS_H
+
+#include "agentd/link/launcher.h"
+#include "holdfast/v1/records.pb-c.h"
+#include "schema/name.h"
+#include "schema/options.h"
+
+enum link_mode {
+    LINK_RUN,    /* agentd run: one agent, whose command stands on the command line */
+    LINK_CONFIG, /* agentd --config: any number */
+    LINK_CHECK,  /* agentd check: only look whether everything is in order */
+};
+
+/* An agent that is configured here. */
+struct link_agent_settings {
+    struct hf_config cfg; /* owns the texts */
+    const char *name;
+    const char *role; /* NULL: as its name */
+    const char *launcher;
+    const char *pool;
+    struct hf_strings parameters; /* NAME=value */
+    enum { LINK_ON_FAILURE, LINK_ALWAYS, LINK_NEVER } restart;
+    enum { LINK_FREEZE, LINK_KILL, LINK_HOLD } fence;
+    enum { LINK_ACTIVE, LINK_CRITICAL, LINK_BACKGROUND, LINK_IDLE } class;
+    int64_t max_tasks;
+};
+
+/* Texts belong to the hf_config that filled it. */
+struct link_settings {
+    struct hf_options common;
+    enum link_mode mode;
+
+    /* Of run. */
+    struct link_agent_settings run;
+    bool once;
+    struct hf_strings command;
+
+    const char *host; /* never NULL once complete */
+    const char *pool;
+    hf_ms ttl;
+    hf_ms stop_grace;
+    int64_t capacity;
+    const char *state_dir; /* the keeper's; here only so that the flag is known */
+    enum { LINK_STORE_ETCD, LINK_STORE_FILE } store; /* where checkpoints go */
+    const char *store_dir;
+    struct hf_strings launcher_files;
+    struct hf_strings agent_files;
+
+    struct link_launcher *launchers;
+    size_t launcher_count;
+    struct link_agent_settings *agents;
+    size_t agent_count;
+    char made_host[2 * HF_NAME_SIZE];
+    char made_launcher[HF_NAME_SIZE];
+};
+
+struct hf_option_group link_settings_group(struct link_settings *settings);
+
+/* Sorts the words of the command line, reads the files of launchers and agents, and checks
+ * that they fit together. */
+int link_settings_complete(struct link_settings *settings, const struct hf_config *cfg,
+                           struct hf_error *err) HF_MUST_CHECK;
+void link_settings_done(struct link_settings *settings);
+
+/* NULL: there is none of that name. */
+const struct link_launcher *link_settings_find_launcher(const struct link_settings *settings,
+                                                        const char *name);
+
+/* The agent's spec as a message of its own (hf_json_free). */
+int link_settings_make_spec(const struct link_settings *settings,
+                            const struct link_agent_settings *agent,
+                            Holdfast__V1__Spec **ret_spec) HF_MUST_CHECK;
+
+#endif

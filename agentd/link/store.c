@@ -1,0 +1,372 @@
+#include "agentd/link/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agentd/link/store_private.h"
+#include "base/alloc.h"
+#include "base/id.h"
+#include "base/sha256.h"
+#include "schema/json.h"
+#include "schema/keys.h"
+
+enum { COUNT_AGAIN_MS = 60000 };
+
+/* Jobs. */
+
+struct link_store_job *link_store_new_job(struct link_store *store, const char *task,
+                                          link_stored_fn fn, void *arg)
+{
+    struct link_store_job *job = hf_calloc(1, sizeof *job);
+
+    if (job == NULL)
+        return NULL;
+    job->store = store;
+    job->fn = fn;
+    job->arg = arg;
+    (void)snprintf(job->task, sizeof job->task, "%s", task);
+    store->jobs++;
+    return job;
+}
+
+void link_store_finish(struct link_store_job *job, int err, const char *text)
+{
+    struct link_stored stored = { .err = err,
+                                  .text = err != HF_OK ? text : NULL,
+                                  .store = job->in_etcd ? "etcd" : "file",
+                                  .key = job->key,
+                                  .size = (int64_t)job->len,
+                                  .body = { job->body, job->len } };
+
+    memcpy(stored.sha256, job->sha256, sizeof stored.sha256);
+    job->store->jobs--;
+    if (job->fn != NULL)
+        job->fn(&stored, job->arg);
+    free(job->body);
+    free(job);
+}
+
+static void on_deferred(struct hf_alarm *alarm)
+{
+    struct link_store_job *job =
+        (struct link_store_job *)((char *)alarm - offsetof(struct link_store_job, alarm));
+
+    link_store_finish(job, job->err, job->text);
+}
+
+/* A callback never comes from inside the call that it was given to. */
+static void fail(struct link_store_job *job, int err, const char *text)
+{
+    job->err = err;
+    job->text = text;
+    job->alarm.fn = on_deferred;
+    hf_backend_set_alarm(&job->store->cfg.backend, &job->alarm,
+                         hf_backend_now(&job->store->cfg.backend));
+}
+
+static void no_memory(link_stored_fn fn, void *arg)
+{
+    /* There is not even memory to wait with. */
+    if (fn != NULL)
+        fn(&(struct link_stored){ .err = HF_ENOMEM, .text = hf_err_text(HF_ENOMEM) }, arg);
+}
+
+int link_store_digest(const void *data, size_t len, char ret_hex[HF_SHA256_HEX_LEN + 1])
+{
+    uint8_t digest[HF_SHA256_LEN];
+    int rc = hf_sha256(data, len, digest);
+
+    if (rc == HF_OK)
+        hf_sha256_format(digest, ret_hex);
+    return rc;
+}
+
+/* Whether what was read is what its entry says. */
+void link_store_finish_get(struct link_store_job *job)
+{
+    char hex[HF_SHA256_HEX_LEN + 1];
+    int rc = link_store_digest(job->body, job->len, hex);
+
+    if (rc != HF_OK)
+        link_store_finish(job, rc, hf_err_text(rc));
+    else if ((int64_t)job->len != job->want_size || strcmp(hex, job->sha256) != 0)
+        link_store_finish(job, HF_ECORRUPT, "the checkpoint is not what was stored");
+    else
+        link_store_finish(job, HF_OK, NULL);
+}
+
+/* The store `etcd`. */
+
+static int etcd_key(const struct link_store_job *job, char ret_key[HF_KEY_SIZE])
+{
+    char *end;
+    long long number = strtoll(job->key, &end, 10);
+    struct hf_key key = { HF_KEY_CHECKPOINT_BODY, .name = job->task, .seq = number };
+    int len;
+
+    if (*end != '\0' || number <= 0)
+        return HF_ENOENT;
+    len = hf_key_format(job->store->cfg.ns, &key, ret_key, NULL);
+    return len < 0 ? len : HF_OK;
+}
+
+static void on_etcd_put(const struct hf_txn_result *result, void *arg)
+{
+    struct link_store_job *job = arg;
+
+    if (result->result.err != HF_OK) {
+        link_store_finish(job, HF_EAGAIN, "etcd could not store the checkpoint: try again");
+        return;
+    }
+    /* A second copy of the same put is refused by the first. */
+    if (job->store->counted)
+        job->store->total += (int64_t)job->len;
+    link_store_finish(job, HF_OK, NULL);
+}
+
+static void etcd_put(struct link_store_job *job)
+{
+    const struct hf_backend *backend = &job->store->cfg.backend;
+    char key[HF_KEY_SIZE];
+    struct hf_plan_guard guard = { .what = HF_GUARD_ABSENT, .key = key };
+    struct hf_plan_write write = { .key = key, .value = job->body, .value_len = job->len };
+    struct hf_backend_txn txn = {
+        .guards = &guard, .guard_count = 1, .writes = &write, .write_count = 1, .resend = true
+    };
+    int rc = etcd_key(job, key);
+
+    if (rc == HF_OK && job->store->total + (int64_t)job->len > LINK_STORE_ETCD_BUDGET) {
+        fail(job, HF_ELIMIT,
+             "the checkpoints in etcd have used up their 64 MiB: use the store "
+             "`file`");
+        return;
+    }
+    if (rc == HF_OK)
+        rc = backend->ops->txn(backend->self, &txn, on_etcd_put, job, &job->call);
+    if (rc != HF_OK)
+        fail(job, rc, hf_err_text(rc));
+}
+
+/* How much there is: counted now and then, and added to in between. */
+static void on_counted(const struct hf_range_result *result, void *arg)
+{
+    struct link_store_job *job = arg;
+    struct link_store *store = job->store;
+
+    if (result->result.err != HF_OK) {
+        link_store_finish(job, HF_EAGAIN, "etcd could not be asked: try again");
+        return;
+    }
+    for (size_t i = 0; i < result->count; i++) {
+        ProtobufCMessage *record;
+        const Holdfast__V1__Checkpoint *entry;
+
+        if (hf_json_decode(&holdfast__v1__checkpoint__descriptor, result->kvs[i].value.data,
+                           result->kvs[i].value.len, NULL, &record, NULL) != HF_OK)
+            continue;
+        entry = (const Holdfast__V1__Checkpoint *)record;
+        if (strcmp(entry->store, "etcd") == 0 && entry->size > 0)
+            job->counting += entry->size;
+        hf_json_free(record);
+    }
+    if (result->more)
+        return;
+    store->total = job->counting;
+    store->counted = true;
+    store->counted_at = hf_backend_now(&store->cfg.backend);
+    etcd_put(job);
+}
+
+static void count_then_put(struct link_store_job *job)
+{
+    const struct hf_backend *backend = &job->store->cfg.backend;
+    struct hf_range_request request = { .range.prefix = true };
+    char prefix[HF_KEY_SIZE];
+    int len = hf_key_prefix(job->store->cfg.ns, HF_KEY_IN_CHECKPOINTS, NULL, prefix, NULL);
+    int rc = len < 0 ? len : HF_OK;
+
+    if (job->store->counted &&
+        hf_backend_now(backend) - job->store->counted_at < COUNT_AGAIN_MS) {
+        etcd_put(job);
+        return;
+    }
+    request.range.key = (struct hf_bytes){ prefix, len > 0 ? (size_t)len : 0 };
+    if (rc == HF_OK)
+        rc = backend->ops->list(backend->self, &request, on_counted, job, &job->list);
+    if (rc != HF_OK)
+        fail(job, rc, hf_err_text(rc));
+}
+
+static void on_etcd_get(const struct hf_range_result *result, void *arg)
+{
+    struct link_store_job *job = arg;
+
+    if (result->result.err != HF_OK) {
+        link_store_finish(job, HF_EAGAIN, "etcd could not be asked: try again");
+        return;
+    }
+    if (result->count == 0) {
+        link_store_finish(job, HF_ENOENT, "the checkpoint's body is not there");
+        return;
+    }
+    job->len = result->kvs[0].value.len;
+    job->body = hf_memdup(result->kvs[0].value.data, job->len);
+    if (job->body == NULL)
+        link_store_finish(job, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+    else
+        link_store_finish_get(job);
+}
+
+static void etcd_get(struct link_store_job *job)
+{
+    const struct hf_backend *backend = &job->store->cfg.backend;
+    struct hf_range_request request = { 0 };
+    char key[HF_KEY_SIZE];
+    int rc = etcd_key(job, key);
+
+    request.range.key = hf_bytes_of(rc == HF_OK ? key : "");
+    if (rc == HF_OK)
+        rc = backend->ops->range(backend->self, &request, on_etcd_get, job, &job->call);
+    if (rc != HF_OK)
+        fail(job, rc, "the checkpoint's key makes no sense");
+}
+
+static void on_etcd_dropped(const struct hf_txn_result *result, void *arg)
+{
+    (void)result; /* what is left is not named by anything */
+    link_store_finish(arg, HF_OK, NULL);
+}
+
+static void etcd_drop(struct link_store_job *job)
+{
+    const struct hf_backend *backend = &job->store->cfg.backend;
+    char key[HF_KEY_SIZE];
+    struct hf_plan_write write = { .key = key };
+    struct hf_backend_txn txn = { .writes = &write, .write_count = 1 };
+
+    if (etcd_key(job, key) != HF_OK ||
+        backend->ops->txn(backend->self, &txn, on_etcd_dropped, job, &job->call) != HF_OK)
+        fail(job, HF_ENOENT, "");
+}
+
+/* A number that nobody else draws, and that sorts by age for people who look. */
+static int make_etcd_key(char ret_key[LINK_STORE_KEY_BYTES])
+{
+    uint32_t word;
+    int rc = hf_id_random(&word, sizeof word);
+    int64_t number = hf_clock_wall() * (1 << 20) + (word & ((1 << 20) - 1));
+
+    if (rc == HF_OK)
+        (void)snprintf(ret_key, LINK_STORE_KEY_BYTES, "%0*lld", HF_KEY_DIGITS,
+                       (long long)number);
+    return rc;
+}
+
+/* Both. */
+
+int link_store_new(const struct link_store_config *cfg, struct link_store **ret_store,
+                   struct hf_error *err)
+{
+    struct link_store *store = hf_calloc(1, sizeof *store);
+
+    if (store == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    store->cfg = *cfg;
+    store->directory = hf_strdup(cfg->directory);
+    if (store->directory == NULL) {
+        free(store);
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    }
+    if (cfg->prefer_files && mkdir(store->directory, 0700) != 0 && errno != EEXIST) {
+        int rc = hf_error_set(err, HF_EIO, "checkpoints.directory %s: %s", store->directory,
+                              strerror(errno));
+
+        link_store_free(store);
+        return rc;
+    }
+    *ret_store = store;
+    return HF_OK;
+}
+
+void link_store_free(struct link_store *store)
+{
+    if (store == NULL)
+        return;
+    free(store->directory);
+    free(store);
+}
+
+size_t link_store_get_max(const struct link_store *store)
+{
+    return store->cfg.prefer_files ? LINK_STORE_FILE_MAX : LINK_STORE_ETCD_MAX;
+}
+
+void link_store_put(struct link_store *store, const char *task, struct hf_bytes body,
+                    link_stored_fn fn, void *arg)
+{
+    struct link_store_job *job = link_store_new_job(store, task, fn, arg);
+    int rc;
+
+    if (job == NULL) {
+        no_memory(fn, arg);
+        return;
+    }
+    job->in_etcd = !store->cfg.prefer_files;
+    job->len = body.len;
+    job->body = hf_memdup(body.data, body.len);
+    rc = job->body != NULL ? link_store_digest(body.data, body.len, job->sha256) : HF_ENOMEM;
+    if (rc == HF_OK)
+        rc = job->in_etcd ? make_etcd_key(job->key) : hf_id_new(job->key);
+    if (rc == HF_OK && body.len > link_store_get_max(store))
+        rc = HF_ELIMIT;
+    if (rc != HF_OK)
+        fail(job, rc, hf_err_text(rc));
+    else if (job->in_etcd)
+        count_then_put(job);
+    else
+        link_store_file_put(job);
+}
+
+void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *entry,
+                    link_stored_fn fn, void *arg)
+{
+    struct link_store_job *job = link_store_new_job(store, entry->task, fn, arg);
+
+    if (job == NULL) {
+        no_memory(fn, arg);
+        return;
+    }
+    (void)snprintf(job->sha256, sizeof job->sha256, "%s", entry->sha256);
+    (void)snprintf(job->key, sizeof job->key, "%s", entry->key);
+    job->want_size = entry->size;
+    job->in_etcd = strcmp(entry->store, "etcd") == 0;
+    if (job->in_etcd)
+        etcd_get(job);
+    else if (strcmp(entry->store, "file") != 0)
+        fail(job, HF_EDENIED, "this host has no such store");
+    else if (hf_name_check("key", job->key, NULL) != HF_OK ||
+             hf_name_check("task", job->task, NULL) != HF_OK)
+        fail(job, HF_ECORRUPT, "the checkpoint's key makes no sense");
+    else
+        link_store_file_get(job);
+}
+
+void link_store_drop(struct link_store *store, const char *task, const char *name,
+                     const char *key)
+{
+    struct link_store_job *job = link_store_new_job(store, task, NULL, NULL);
+
+    if (job == NULL)
+        return;
+    (void)snprintf(job->key, sizeof job->key, "%s", key);
+    job->in_etcd = strcmp(name, "etcd") == 0;
+    if (job->in_etcd)
+        etcd_drop(job);
+    else if (hf_name_check("key", job->key, NULL) == HF_OK)
+        link_store_file_drop(job);
+    else
+        fail(job, HF_EINVAL, "");
+}

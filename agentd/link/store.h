@@ -1,0 +1,64 @@
+/* store.h - where the bodies of checkpoints are kept.
+ *
+ * Two stores, by the names that stand in chain entries: `etcd` (small bodies beside the
+ * records, outside of what everyone mirrors) and `file` (beneath a directory of this host, or
+ * of several). A body is written before its entry and never changed: what is not named by an
+ * entry does not count. */
+#ifndef LINK_STORE_H
+#define LINK_STORE_H
+
+#include "base/buf.h"
+#include "holdfast/v1/records.pb-c.h"
+#include "io/backend.h"
+
+#include <uv.h>
+
+#define LINK_STORE_ETCD_MAX    ((size_t)64 << 10) /* bytes of one body */
+#define LINK_STORE_FILE_MAX    ((size_t)16 << 20)
+#define LINK_STORE_ETCD_BUDGET ((int64_t)64 << 20) /* of all of them */
+#define LINK_STORE_KEY_BYTES   32
+
+struct link_store;
+
+struct link_store_config {
+    uv_loop_t *loop;
+    struct hf_backend backend;
+    const char *ns;
+    const char *directory; /* of the store `file`; made when it is not there */
+    bool prefer_files;     /* where new bodies go */
+};
+
+int link_store_new(const struct link_store_config *cfg, struct link_store **ret_store,
+                   struct hf_error *err) HF_MUST_CHECK;
+void link_store_free(struct link_store *store); /* nothing may be under way */
+
+/* How large a body may be. */
+size_t link_store_get_max(const struct link_store *store);
+
+/* What came of it. `text` is a sentence when it failed; the rest is valid when it did not. */
+struct link_stored {
+    int err;
+    const char *text;
+    const char *store;
+    const char *key;
+    char sha256[65];
+    int64_t size;
+    struct hf_bytes body; /* of get */
+};
+
+typedef void (*link_stored_fn)(const struct link_stored *stored, void *arg);
+
+/* Writes a body that nobody can have seen before. The bytes are copied. `fn` comes later. */
+void link_store_put(struct link_store *store, const char *task, struct hf_bytes body,
+                    link_stored_fn fn, void *arg);
+
+/* Reads the body of an entry and holds it against its size and digest: HF_ECORRUPT or HF_ENOENT
+ * when it can never be read as it was. */
+void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *entry,
+                    link_stored_fn fn, void *arg);
+
+/* Removes a body, as far as that is possible. */
+void link_store_drop(struct link_store *store, const char *task, const char *name,
+                     const char *key);
+
+#endif

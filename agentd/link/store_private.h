@@ -1,0 +1,52 @@
+/* store_private.h - what the stores share. */
+#ifndef LINK_STORE_PRIVATE_H
+#define LINK_STORE_PRIVATE_H
+
+#include "agentd/link/store.h"
+#include "base/sha256.h"
+#include "schema/name.h"
+
+struct link_store {
+    struct link_store_config cfg;
+    char *directory;
+    unsigned jobs; /* under way */
+
+    int64_t total; /* bytes in etcd, as far as is known */
+    bool counted;
+    hf_ms counted_at;
+};
+
+/* One body on its way. */
+struct link_store_job {
+    struct link_store *store;
+    link_stored_fn fn; /* NULL: nobody waits */
+    void *arg;
+    bool in_etcd;
+    char task[HF_NAME_SIZE];
+    char key[LINK_STORE_KEY_BYTES];
+    char sha256[HF_SHA256_HEX_LEN + 1];
+    char *body;
+    size_t len;
+    int64_t want_size;
+    int64_t counting;
+    struct hf_call *call;
+    struct hf_list *list;
+    uv_work_t work;
+    struct hf_alarm alarm;
+    int err;
+    const char *text;
+};
+
+struct link_store_job *link_store_new_job(struct link_store *store, const char *task,
+                                          link_stored_fn fn, void *arg);
+void link_store_finish(struct link_store_job *job, int err, const char *text);
+void link_store_finish_get(struct link_store_job *job);
+int link_store_digest(const void *data, size_t len,
+                      char ret_hex[HF_SHA256_HEX_LEN + 1]) HF_MUST_CHECK;
+
+/* store_file.c: in a thread of libuv's pool, since a disk may take its time. */
+void link_store_file_put(struct link_store_job *job);
+void link_store_file_get(struct link_store_job *job);
+void link_store_file_drop(struct link_store_job *job);
+
+#endif
