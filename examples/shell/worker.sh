@@ -1,0 +1,70 @@
+#!/bin/sh
+# A worker that never begins its work twice: an agent of Holdfast in a shell, with curl.
+#
+#     agentd run --name w1 --role count -- sh worker.sh
+#
+# Takes tasks of its role, one after the other. A task's payload is the number of steps; each
+# step is followed by a checkpoint, which is the number of the last step and nothing else. When
+# this process dies, its successor finds the newest checkpoint and goes on behind it.
+set -eu
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 0' TERM
+
+# call METHOD PATH [curl options]: the status on standard output, the body in $scratch/body.
+# What agentd cannot answer now is asked again.
+call() {
+    method=$1 path=$2
+    shift 2
+    while :; do
+        status=$(curl -s -o "$scratch/body" -w '%{http_code}' --max-time 120 \
+            --unix-socket "$HOLDFAST_SOCKET" -H "Authorization: Bearer $HOLDFAST_TOKEN" \
+            -X "$method" "$@" "http://localhost$path") || status=000
+        case $status in
+        000 | 503) sleep 0.2 ;;
+        *) break ;;
+        esac
+    done
+    echo "$status"
+}
+
+# must ...: the same, and the end of this process when it was refused.
+must() {
+    case $(call "$@") in
+    2*) ;;
+    *)
+        echo "refused: $(cat "$scratch/body")" >&2
+        exit 1
+        ;;
+    esac
+}
+
+# member NAME: of the JSON object in $scratch/body. Enough for texts without quotes in them.
+member() {
+    sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" "$scratch/body"
+}
+
+json='Content-Type: application/json'
+bytes='Content-Type: application/octet-stream'
+while :; do
+    status=$(call POST /v1/tasks/claim -H "$json" -d '{"wait":"30s"}')
+    [ "$status" != 204 ] || continue
+    [ "$status" = 200 ] || exit 1
+    task=$(member id)
+    steps=$(member payload)
+    must POST "/v1/tasks/$task/start"
+    step=0
+    if [ "$(call GET "/v1/tasks/$task/checkpoint")" = 200 ]; then
+        step=$(cat "$scratch/body")
+        echo "resume $task behind step $step"
+    fi
+    while [ "$step" -lt "${steps:-5}" ]; do
+        sleep "${STEP_SECONDS:-0.1}"
+        step=$((step + 1))
+        must PUT "/v1/tasks/$task/checkpoint" -H "$bytes" --data-binary "$step"
+        echo "$task step $step"
+    done
+    must POST "/v1/tasks/$task/complete" -H "$json" -d "{\"result\":\"$step steps\"}"
+    echo "completed $task"
+done
