@@ -42,6 +42,7 @@ struct cli_command {
     const struct hf_option *options;
     size_t option_count;
     size_t settings_size;
+    bool offline; /* makes its own connection, if any */
     int (*run)(struct cli *cli);
 };
 

@@ -15,13 +15,15 @@
 
 /* In the order in which help shows them. */
 static const struct cli_command *const COMMANDS[] = {
-    &CLI_PS,           &CLI_EXPLAIN,       &CLI_TASK_SUBMIT,   &CLI_TASK_LS,
-    &CLI_TASK_SHOW,    &CLI_TASK_WATCH,    &CLI_TASK_CANCEL,   &CLI_TASK_RETRY,
-    &CLI_START,        &CLI_STOP,          &CLI_RESTART,       &CLI_AGENT_RM,
-    &CLI_HOSTS,        &CLI_HOST_CORDON,   &CLI_HOST_UNCORDON, &CLI_HOST_LOST,
-    &CLI_HOST_RM,      &CLI_CHECKPOINT_LS, &CLI_EVENTS,        &CLI_LEADER,
-    &CLI_STORM_STATUS, &CLI_STORM_PROCEED, &CLI_STORM_HOLD,    &CLI_INVARIANTS,
-    &CLI_DOCTOR,
+    &CLI_UP,          &CLI_DEMO_CRASH,    &CLI_PS,
+    &CLI_EXPLAIN,     &CLI_TASK_SUBMIT,   &CLI_TASK_LS,
+    &CLI_TASK_SHOW,   &CLI_TASK_WATCH,    &CLI_TASK_CANCEL,
+    &CLI_TASK_RETRY,  &CLI_START,         &CLI_STOP,
+    &CLI_RESTART,     &CLI_AGENT_RM,      &CLI_HOSTS,
+    &CLI_HOST_CORDON, &CLI_HOST_UNCORDON, &CLI_HOST_LOST,
+    &CLI_HOST_RM,     &CLI_CHECKPOINT_LS, &CLI_EVENTS,
+    &CLI_LEADER,      &CLI_STORM_STATUS,  &CLI_STORM_PROCEED,
+    &CLI_STORM_HOLD,  &CLI_INVARIANTS,    &CLI_DOCTOR,
 };
 
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0], NAME_WIDTH = 18 };
@@ -271,7 +273,7 @@ static int run(struct cli *cli, const struct cli_command *command, const struct 
     hf_log_setup(STDERR_FILENO, cli->common.log_level, cli->common.log_format);
     for (size_t i = 0; i < cfg->warning_count; i++)
         (void)fprintf(stderr, "holdfast: warning: %s\n", cfg->warnings[i].text);
-    if (rc == HF_OK)
+    if (rc == HF_OK && !command->offline)
         rc = cli_connect(cli);
     if (rc == HF_OK)
         rc = command->run(cli);

@@ -1,0 +1,137 @@
+/* holdfast up: from nothing to a cluster that works, and back to nothing. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/program.h"
+#include "support/suite.h"
+#include "support/wait.h"
+
+enum { STEP_MS = 60000 };
+
+#define NOWHERE "http://127.0.0.1:1" /* up has an etcd of its own, whatever it is told */
+
+struct up {
+    struct hft_program program;
+    char env_file[HFT_PATH_MAX + 32];
+    char endpoint[128];
+    char dir[HFT_PATH_MAX]; /* where it keeps everything */
+};
+
+static struct hft_tempdir dir;
+static struct up first, second;
+
+static void setup(void)
+{
+    hft_tempdir_init(&dir);
+    first = second = (struct up){ 0 };
+}
+
+static void teardown(void)
+{
+    if (first.program.pid != 0)
+        hft_program_kill(&first.program);
+    if (second.program.pid != 0)
+        hft_program_kill(&second.program);
+    hft_tempdir_done(&dir);
+}
+
+static bool has_env_file(void *arg)
+{
+    const struct up *up = arg;
+
+    ck_assert_msg(!hft_program_said(&up->program, "ending everything"), "it gave up");
+    return access(up->env_file, R_OK) == 0;
+}
+
+/* What stands between `before` and the end of the line in a file. */
+static void find_in(const char *file, const char *before, char *ret_text, size_t size)
+{
+    FILE *f = fopen(file, "re");
+    char line[1024];
+
+    ck_assert_ptr_nonnull(f);
+    ret_text[0] = '\0';
+    while (ret_text[0] == '\0' && fgets(line, sizeof line, f) != NULL) {
+        const char *at = strstr(line, before);
+
+        if (at != NULL)
+            (void)snprintf(ret_text, size, "%.*s", (int)strcspn(at + strlen(before), "\n"),
+                           at + strlen(before));
+    }
+    (void)fclose(f);
+    ck_assert_msg(ret_text[0] != '\0', "%s says nothing of \"%s\"", file, before);
+}
+
+static void start(struct up *up, const char *label)
+{
+    (void)snprintf(up->env_file, sizeof up->env_file, "%s/%s.env", dir.path, label);
+    hft_program_start(&up->program, "holdfast", dir.path, label, NOWHERE, "up", "--empty",
+                      "--env-file", up->env_file, NULL);
+    hft_wait_or_fail(has_env_file, up, STEP_MS, "the env file");
+    find_in(up->env_file, "HOLDFAST_ENDPOINTS=", up->endpoint, sizeof up->endpoint);
+    find_in(up->program.log_file, "all logs in ", up->dir, sizeof up->dir);
+}
+
+static int ask_leader(const struct up *up)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output leader = { 0 };
+
+    hft_cli(&leader, up->endpoint, "leader", NULL);
+    return leader.status;
+}
+
+static bool is_gone(void *arg)
+{
+    return ask_leader(arg) == 5; /* nobody listens there */
+}
+
+START_TEST(a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctrl_c)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output submitted = { 0 };
+
+    start(&first, "first");
+    ck_assert_int_eq(ask_leader(&first), 0);
+    hft_cli(&submitted, first.endpoint, "task", "submit", "--role", "r", NULL);
+    ck_assert_int_eq(submitted.status, 0);
+    ck_assert_int_eq(kill(first.program.pid, SIGINT), 0);
+    ck_assert_int_eq(hft_program_wait(&first.program, STEP_MS), 0);
+    ck_assert(is_gone(&first));
+    ck_assert_int_ne(access(first.dir, F_OK), 0);
+}
+END_TEST
+
+START_TEST(two_of_them_do_not_disturb_each_other)
+{
+    start(&first, "first");
+    start(&second, "second");
+    ck_assert_str_ne(first.endpoint, second.endpoint);
+    ck_assert_int_eq(hft_program_stop(&first.program), 0);
+    ck_assert_int_eq(ask_leader(&second), 0);
+    ck_assert_int_eq(hft_program_stop(&second.program), 0);
+}
+END_TEST
+
+START_TEST(when_it_is_killed_its_processes_end_too)
+{
+    start(&first, "first");
+    hft_program_kill(&first.program);
+    hft_wait_or_fail(is_gone, &first, STEP_MS, "the end of etcd");
+    hft_remove_tree(first.dir);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("up");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctrl_c);
+    tcase_add_test(t, two_of_them_do_not_disturb_each_other);
+    tcase_add_test(t, when_it_is_killed_its_processes_end_too);
+    return hft_suite_run("e2e: up", t, NULL);
+}
