@@ -233,6 +233,8 @@ void hfs_person_submit(struct hfs_cluster *cluster, const char *task, const char
 void hfs_person_want(struct hfs_cluster *cluster, const char *agent, bool running);
 /* Ends the life that the agent has now, so that another begins. */
 void hfs_person_restart(struct hfs_cluster *cluster, const char *agent);
+/* One that is held may be started again. */
+void hfs_person_release(struct hfs_cluster *cluster, const char *agent);
 void hfs_person_cancel(struct hfs_cluster *cluster, const char *task);
 void hfs_person_retry(struct hfs_cluster *cluster, const char *task);
 void hfs_person_remove(struct hfs_cluster *cluster, const char *agent);

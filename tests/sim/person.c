@@ -16,6 +16,7 @@ enum errand_kind {
     ERRAND_SUBMIT,
     ERRAND_WANT,
     ERRAND_RESTART,
+    ERRAND_RELEASE,
     ERRAND_CANCEL,
     ERRAND_RETRY,
     ERRAND_REMOVE,
@@ -137,6 +138,26 @@ static void plan_restart(struct hfs_errand *errand, struct hf_plan *plan)
     hf_row_want(plan, errand->name, &errand->seen[0].seen, &wanted);
 }
 
+/* What was counted is forgotten. False: it is not held. */
+static bool plan_release(struct hfs_errand *errand, struct hf_plan *plan)
+{
+    const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)errand->seen[0].record;
+    Holdfast__V1__Health next;
+
+    if (health == NULL || !health->held)
+        return false;
+    next = *health;
+    next.held = false;
+    next.restarts = 0;
+    next.n_started_at = 0;
+    next.next_start = NULL;
+    next.next = NULL;
+    next.why = (char *)"a person has released it";
+    hf_row_operate(plan, (struct hf_key){ HF_KEY_HEALTH, .name = errand->name },
+                   &errand->seen[0].seen, &next.base);
+    return true;
+}
+
 /* False: there is nothing to do. */
 static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
 {
@@ -148,6 +169,7 @@ static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
     case ERRAND_SUBMIT: plan_submit(errand, plan); return true;
     case ERRAND_WANT: plan_want(errand, plan); return true;
     case ERRAND_RESTART: plan_restart(errand, plan); return true;
+    case ERRAND_RELEASE: return plan_release(errand, plan);
     case ERRAND_CANCEL:
         if (task.task == NULL || task.task->state >= HOLDFAST__V1__TASK__STATE__completed)
             return false;
@@ -200,6 +222,8 @@ static const struct hf_key *keys_of(const struct hfs_errand *errand, struct hf_k
         return keys;
     if (errand->kind == ERRAND_CANCEL || errand->kind == ERRAND_RETRY)
         first = HF_KEY_TASK, second = HF_KEY_RECOVERY;
+    if (errand->kind == ERRAND_RELEASE)
+        first = HF_KEY_HEALTH;
     if (errand->kind == ERRAND_REMOVE)
         first = HF_KEY_AGENT_SPEC;
     keys[0] = (struct hf_key){ first, .name = errand->name };
@@ -304,6 +328,12 @@ void hfs_person_restart(struct hfs_cluster *cluster, const char *agent)
 {
     hfs_note(&cluster->world, "  restart %s", agent);
     begin(errand_new(cluster, ERRAND_RESTART, agent));
+}
+
+void hfs_person_release(struct hfs_cluster *cluster, const char *agent)
+{
+    hfs_note(&cluster->world, "  release %s", agent);
+    begin(errand_new(cluster, ERRAND_RELEASE, agent));
 }
 
 void hfs_person_cancel(struct hfs_cluster *cluster, const char *task)

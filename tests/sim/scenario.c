@@ -305,6 +305,7 @@ static bool act_as_person(struct play *play, const struct hfs_act *act)
     case HFS_WORD_PERSON_STOP: hfs_person_want(cluster, act->name, false); break;
     case HFS_WORD_PERSON_START: hfs_person_want(cluster, act->name, true); break;
     case HFS_WORD_PERSON_RESTART: hfs_person_restart(cluster, act->name); break;
+    case HFS_WORD_PERSON_RELEASE: hfs_person_release(cluster, act->name); break;
     case HFS_WORD_PERSON_CANCEL: hfs_person_cancel(cluster, act->name); break;
     case HFS_WORD_PERSON_RETRY: hfs_person_retry(cluster, act->name); break;
     default: return false;

@@ -51,6 +51,7 @@
     X(PERSON_STOP,        "person stop AGENT")                                                 \
     X(PERSON_START,       "person start AGENT")                                                \
     X(PERSON_RESTART,     "person restart AGENT")                                              \
+    X(PERSON_RELEASE,     "person release AGENT")                                              \
     X(PERSON_CANCEL,      "person cancel NAME")                                                \
     X(PERSON_RETRY,       "person retry NAME")                                                 \
     X(CORRUPT,            "checkpoint corrupt CHECKPOINT")                                     \
