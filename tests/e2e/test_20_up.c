@@ -12,6 +12,8 @@
 
 enum { STEP_MS = 60000 };
 
+#define EMPTY   "--empty"
+#define FLEET   NULL
 #define NOWHERE "http://127.0.0.1:1" /* up has an etcd of its own, whatever it is told */
 
 struct up {
@@ -66,11 +68,11 @@ static void find_in(const char *file, const char *before, char *ret_text, size_t
     ck_assert_msg(ret_text[0] != '\0', "%s says nothing of \"%s\"", file, before);
 }
 
-static void start(struct up *up, const char *label)
+static void start(struct up *up, const char *label, const char *how)
 {
     (void)snprintf(up->env_file, sizeof up->env_file, "%s/%s.env", dir.path, label);
-    hft_program_start(&up->program, "holdfast", dir.path, label, NOWHERE, "up", "--empty",
-                      "--env-file", up->env_file, NULL);
+    hft_program_start(&up->program, "holdfast", dir.path, label, NOWHERE, "up", "--env-file",
+                      up->env_file, how, NULL);
     hft_wait_or_fail(has_env_file, up, STEP_MS, "the env file");
     find_in(up->env_file, "HOLDFAST_ENDPOINTS=", up->endpoint, sizeof up->endpoint);
     find_in(up->program.log_file, "all logs in ", up->dir, sizeof up->dir);
@@ -93,7 +95,7 @@ START_TEST(a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctr
 {
     HFT_CLEANUP_OUTPUT struct hft_output submitted = { 0 };
 
-    start(&first, "first");
+    start(&first, "first", EMPTY);
     ck_assert_int_eq(ask_leader(&first), 0);
     hft_cli(&submitted, first.endpoint, "task", "submit", "--role", "r", NULL);
     ck_assert_int_eq(submitted.status, 0);
@@ -106,8 +108,8 @@ END_TEST
 
 START_TEST(two_of_them_do_not_disturb_each_other)
 {
-    start(&first, "first");
-    start(&second, "second");
+    start(&first, "first", EMPTY);
+    start(&second, "second", EMPTY);
     ck_assert_str_ne(first.endpoint, second.endpoint);
     ck_assert_int_eq(hft_program_stop(&first.program), 0);
     ck_assert_int_eq(ask_leader(&second), 0);
@@ -117,10 +119,36 @@ END_TEST
 
 START_TEST(when_it_is_killed_its_processes_end_too)
 {
-    start(&first, "first");
+    start(&first, "first", EMPTY);
     hft_program_kill(&first.program);
     hft_wait_or_fail(is_gone, &first, STEP_MS, "the end of etcd");
     hft_remove_tree(first.dir);
+}
+END_TEST
+
+static bool has_work(void *arg)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output tasks = { 0 };
+
+    hft_cli(&tasks, ((struct up *)arg)->endpoint, "task", "ls", "--state", "in_progress", "-o",
+            "name", NULL);
+    return tasks.status == 0 && tasks.out[0] != '\0';
+}
+
+START_TEST(an_agent_of_the_fleet_that_crashes_at_work_is_at_work_again)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output crash = { 0 }, invariants = { 0 };
+
+    start(&first, "first", FLEET);
+    hft_wait_or_fail(has_work, &first, STEP_MS, "an agent at work");
+    hft_cli(&crash, first.endpoint, "demo", "crash", NULL);
+    ck_assert_msg(crash.status == 0, "%s%s", crash.out, crash.err);
+    ck_assert_msg(strstr(crash.out, "it was started once") != NULL, "%s", crash.out);
+    hft_cli(&invariants, first.endpoint, "invariants", NULL);
+    ck_assert_msg(invariants.status == 0, "%s%s", invariants.out, invariants.err);
+    ck_assert_int_eq(hft_program_stop(&first.program), 0);
+    ck_assert(is_gone(&first));
+    ck_assert_int_ne(access(first.dir, F_OK), 0);
 }
 END_TEST
 
@@ -133,5 +161,6 @@ int main(void)
     tcase_add_test(t, a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctrl_c);
     tcase_add_test(t, two_of_them_do_not_disturb_each_other);
     tcase_add_test(t, when_it_is_killed_its_processes_end_too);
+    tcase_add_test(t, an_agent_of_the_fleet_that_crashes_at_work_is_at_work_again);
     return hft_suite_run("e2e: up", t, NULL);
 }
