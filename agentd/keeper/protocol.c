@@ -153,7 +153,7 @@ static const char *check_spawn(const void *data, size_t rest)
         return "the op id is not valid";
     if (m->fence > AGENTD_FENCE_HOLD || m->flags > 7 || m->reserved != 0)
         return "unknown fence policy or flags";
-    if (m->argc < 1 || m->argc > AGENTD_STRINGS_MAX || m->envc > AGENTD_STRINGS_MAX)
+    if (m->argc < 1 || m->argc > AGENTD_STRINGS_MAX || m->envc > AGENTD_ENV_MAX)
         return "too few or too many strings";
     if (m->text_len != rest || !are_strings(text, rest, 1 + (size_t)m->argc + m->envc))
         return "the strings do not end where the message does";
@@ -174,7 +174,7 @@ static const char *check_release(const void *data, size_t rest)
 
     if (why != NULL || (why = check_incarnation(&m->incarnation)) != NULL)
         return why;
-    if (rest > AGENTD_RELEASE_MAX || m->envc > AGENTD_STRINGS_MAX)
+    if (rest > AGENTD_RELEASE_MAX || m->envc > AGENTD_ENV_MAX)
         return "too much environment";
     if (m->text_len != rest || !are_strings((const char *)(m + 1), rest, m->envc))
         return "the strings do not end where the message does";

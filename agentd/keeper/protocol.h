@@ -62,6 +62,7 @@
 #define AGENTD_AGENTS_MAX   4096  /* processes that are held, ended ones included */
 #define AGENTD_ENDED_MAX    8     /* ended processes of one agent that wait for FORGET */
 #define AGENTD_STRINGS_MAX  4096  /* of argv and env together */
+#define AGENTD_ENV_MAX      1024  /* of env alone: names are compared each with each */
 #define AGENTD_RLIMITS_MAX  16
 #define AGENTD_GROUPS_MAX   32
 #define AGENTD_OUTPUT_BYTES 1024

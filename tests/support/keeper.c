@@ -91,8 +91,11 @@ void hft_keeper_start(struct hft_keeper *k)
     for (const char *const *more = hft_sanitizer_env(); *more != NULL; more++)
         env[count++] = *more;
     (void)snprintf(relay, sizeof relay, "HFT_RELAY=%s/s", k->dir.path);
+    /* Whoever starts agentd may have left it a descriptor: it must not reach an agent. */
+    int stray = dup2(k->listener, 40);
     k->pid = hft_process_spawn(&(struct hft_spawn){
         .argv = k->mode == HFT_KEEPER_NOBODY ? argv : argv + 4, .env = env });
+    (void)close(stray);
     hft_keeper_accept(k);
 }
 
