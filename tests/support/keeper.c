@@ -73,6 +73,7 @@ void hft_keeper_start(struct hft_keeper *k)
                                  "--reuid=65534",
                                  "--regid=65534",
                                  "--clear-groups",
+                                 "--pdeathsig=KILL",
                                  HOLDFAST_AGENTD,
                                  "run",
                                  "--name",
@@ -94,7 +95,7 @@ void hft_keeper_start(struct hft_keeper *k)
     /* Whoever starts agentd may have left it a descriptor: it must not reach an agent. */
     int stray = dup2(k->listener, 40);
     k->pid = hft_process_spawn(&(struct hft_spawn){
-        .argv = k->mode == HFT_KEEPER_NOBODY ? argv : argv + 4, .env = env });
+        .argv = k->mode == HFT_KEEPER_NOBODY ? argv : argv + 5, .env = env });
     (void)close(stray);
     hft_keeper_accept(k);
 }
