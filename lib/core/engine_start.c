@@ -70,7 +70,8 @@ static int withdraw(struct hf_engine *e, struct hf_agent *agent,
 {
     const Holdfast__V1__Command *record =
         (const Holdfast__V1__Command *)command->command.record;
-    struct hf_task *task = reserved_task(e, agent, record);
+    struct hf_task *task =
+        hf_mutated(e, HF_MUTANT_NO_UNRESERVE) ? NULL : reserved_task(e, agent, record);
     struct hf_seen_task seen = { 0 };
     struct hf_health_draft health;
     struct hf_recover recover;

@@ -115,6 +115,7 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
     struct hfs_cluster *cluster = cluster_of(agent);
     struct hf_event event = { .kind = HF_EVENT_ASK };
     Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
 
     hfs_note(&cluster->world, "  %s asks %s %s", agent->config->name, ASKS[kind], agent->task);
     agent->ask = ++cluster->last_token;
@@ -127,6 +128,12 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
                                        .text = "" };
     if (kind == HF_ASK_CLAIM)
         event.ask.until = hfs_process_now(&agent->host->machine) + wait;
+    if (kind == HF_ASK_REPORT) {
+        agent->degraded = !agent->degraded;
+        report.status = agent->degraded ? HOLDFAST__V1__AGENT_STATUS__VALUE__degraded
+                                        : HOLDFAST__V1__AGENT_STATUS__VALUE__unknown;
+        event.ask.report = &report;
+    }
     if (kind == HF_ASK_CHECKPOINT) {
         const struct hfs_body *body = make_body(agent);
 
@@ -183,7 +190,8 @@ static bool do_step(struct hfs_agent *agent)
     agent->step++;
     cluster->effects++;
     if (cluster->world.now > agent->host->machine.stands_until + POLL_MS)
-        hfs_check_effect(cluster->check, agent->config->name, agent->instance, agent->task);
+        if (!cluster->cfg.effects_unjudged)
+            hfs_check_effect(cluster->check, agent->config->name, agent->instance, agent->task);
     if (agent->poisoned || (agent->config->kind == HFS_CRASH_STEP && agent->step == 2) ||
         (agent->config->kind == HFS_FLAKY && hfs_random_percent(&cluster->dice, 5))) {
         die(agent, 1);
@@ -201,12 +209,16 @@ static bool keeps(struct hfs_cluster *cluster)
 
 static void work(struct hfs_agent *agent)
 {
+    struct hfs_cluster *cluster = cluster_of(agent);
+
     if (!agent->started) {
         ask(agent, HF_ASK_START, 0);
+    } else if (hfs_random_percent(&cluster->dice, cluster->cfg.report_percent)) {
+        ask(agent, HF_ASK_REPORT, 0);
     } else if (agent->step >= agent->steps) {
         ask(agent, HF_ASK_COMPLETE, 0);
     } else if (!do_step(agent)) {
-        if (keeps(cluster_of(agent)))
+        if (keeps(cluster))
             ask(agent, HF_ASK_CHECKPOINT, 0);
         else
             after(agent, draw_step(agent));

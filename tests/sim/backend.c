@@ -78,6 +78,14 @@ static struct hfs_compare compare_of(const struct hf_plan_guard *guard)
     return compare;
 }
 
+/* It holds whatever the key is. Its name stays: whoever brings the Txn looks at that. */
+static void void_compare(struct hfs_compare *compare)
+{
+    compare->target = HFS_TARGET_VERSION;
+    compare->relation = HFS_GREATER;
+    compare->number = -1;
+}
+
 static struct hfs_op op_of(const struct hf_plan_write *write)
 {
     struct hfs_op op = { .kind = HFS_DELETE };
@@ -120,7 +128,6 @@ static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn,
 {
     const struct hfs_client *client = self;
     struct hfs_compare compares[HF_TXN_MAX_OPS];
-    size_t compare_count = 0;
     struct hfs_op ops[HF_TXN_MAX_OPS];
     struct hfs_op look = { .kind = HFS_RANGE };
     struct hfs_request request = { .kind = HFS_TXN };
@@ -128,13 +135,14 @@ static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn,
     if (txn->guard_count > HF_TXN_MAX_OPS || txn->write_count > HF_TXN_MAX_OPS)
         return HF_ELIMIT;
     for (size_t i = 0; i < txn->guard_count; i++) {
-        if (!hfs_dropped_has(client->net->dropped, client->process->name, &txn->guards[i]))
-            compares[compare_count++] = compare_of(&txn->guards[i]);
+        compares[i] = compare_of(&txn->guards[i]);
+        if (hfs_dropped_has(client->net->dropped, client->process, &txn->guards[i]))
+            void_compare(&compares[i]);
     }
     for (size_t i = 0; i < txn->write_count; i++)
         ops[i] = op_of(&txn->writes[i]);
     request.txn = (struct hfs_txn){ .compares = compares,
-                                    .compare_count = compare_count,
+                                    .compare_count = txn->guard_count,
                                     .then = { .list = ops, .count = txn->write_count } };
     if (txn->look_at != NULL) {
         look.range.range.key = bytes_of(txn->look_at);

@@ -114,7 +114,8 @@ static void take_entry(struct hfs_check *check, const struct hfs_entry *entry)
     if (change->deleted || type == NULL)
         return;
     if (hf_json_decode(type, entry->value, entry->value_len, NULL, &change->record, NULL) !=
-        HF_OK)
+            HF_OK &&
+        check->writer != NULL)
         hfs_check_violate(check, "I9 %.*s cannot be read", (int)entry->key->len,
                           entry->key->bytes);
 }
@@ -174,6 +175,7 @@ void hfs_check_restored(struct hfs_check *check)
     check->leader_rev = check->leader_lease = 0;
     check->term = 0;
     check->restored_at = check->world->now;
+    check->writer = NULL;
     check->was_restored = true;
     for (size_t i = 0; i < store->key_count; i++) {
         if (store->keys[i]->newest->version > 0)
@@ -266,20 +268,41 @@ void hfs_check_stands(struct hfs_check *check, const char *instance)
 bool hfs_check_has_begun(const struct hfs_check *check, const char *instance)
 {
     for (size_t i = check->begun_count; i-- > 0;) {
-        if (strcmp(check->begun[i], instance) == 0)
+        if (strcmp(check->begun[i].instance, instance) == 0)
             return true;
     }
     return false;
 }
 
+/* Others refuse whoever shows a lower number than they have seen: it only grows, also where
+ * etcd was restored and its revisions have not. */
+static void note_begun(struct hfs_check *check, const char *agent, const char *instance,
+                       int64_t number)
+{
+    bool excused =
+        check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE;
+    struct c_begun *begun;
+
+    for (size_t i = 0; i < check->begun_count && !excused; i++) {
+        begun = &check->begun[i];
+        if (strcmp(begun->agent, agent) == 0 && begun->number >= number && number != 0)
+            hfs_check_violate(check, "I2 %s begins as %lld, and was %lld before", agent,
+                              (long long)number, (long long)begun->number);
+    }
+    hfs_grow(&check->begun, &check->begun_cap, check->begun_count + 1, sizeof *begun);
+    begun = &check->begun[check->begun_count++];
+    *begun = (struct c_begun){ .number = number };
+    (void)snprintf(begun->agent, HFS_NAME, "%s", agent);
+    (void)snprintf(begun->instance, HFS_NAME, "%s", instance);
+}
+
 void hfs_check_begins(struct hfs_check *check, const char *agent, const char *instance,
-                      int64_t create_rev)
+                      int64_t incarnation)
 {
     struct c_agent *known = hfs_check_agent(check, agent);
+    int64_t create_rev = incarnation & ((INT64_C(1) << 48) - 1);
 
     check->counts.starts++;
-    hfs_grow(&check->begun, &check->begun_cap, check->begun_count + 1, sizeof *check->begun);
-    (void)snprintf(check->begun[check->begun_count++], HFS_NAME, "%s", instance);
     if (create_rev != 0 && known->begun_rev >= create_rev && !check->was_restored)
         hfs_check_violate(check, "I8 %s begins twice as incarnation %lld", agent,
                           (long long)create_rev);
@@ -288,6 +311,7 @@ void hfs_check_begins(struct hfs_check *check, const char *agent, const char *in
                           agent, instance, known->life.instance);
     known->begun_rev = create_rev;
     memcpy(known->begun_boot, known->life.boot, HFS_NAME);
+    note_begun(check, agent, instance, incarnation);
 }
 
 /* Life. */

@@ -43,9 +43,9 @@ void hfs_check_stands(struct hfs_check *check, const char *instance);
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
                       const char *task);
 
-/* A process begins, once in its life, as this incarnation. */
+/* A process begins, once in its life, with this number for its incarnation. */
 void hfs_check_begins(struct hfs_check *check, const char *agent, const char *instance,
-                      int64_t create_rev);
+                      int64_t incarnation);
 
 /* The first violation; NULL: none. */
 const char *hfs_check_get_violation(const struct hfs_check *check);

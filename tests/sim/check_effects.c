@@ -39,7 +39,9 @@ void hfs_check_effect(struct hfs_check *check, const char *agent, const char *in
     const struct c_task *task = hfs_check_task(check, task_name);
     const struct c_process *process = hfs_check_find_process(check, instance);
 
-    if (process == NULL || hfs_check_excuses(check, process->lease))
+    /* Who holds runs on through any outage: what it was given waits for it. */
+    if (process == NULL || hfs_check_excuses(check, process->lease) ||
+        hfs_check_agent(check, agent)->holds)
         return;
     if (!is_registered(check, agent, instance))
         hfs_check_violate(check, "I2 %s works as %s, which is not registered", agent, instance);

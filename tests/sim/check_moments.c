@@ -9,7 +9,7 @@
 
 enum {
     GRACE_MARGIN_MS = 1500,
-    STALL_MS = 4000,      /* a controller that stood still for so long has noticed */
+    STALL_MS = 3100,      /* a controller that stood still for so long has noticed */
     LAG_MS = 1000,        /* after so long everybody has heard, where no message is slow */
     STORM_MS = 60000,     /* nothing follows from a loss of all hosts before */
     COMMAND_MS = 45000,   /* a start that nobody serves is withdrawn by then, */
@@ -80,7 +80,7 @@ void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task)
     const struct c_agent *agent = hfs_check_agent(check, task->owner);
     hf_ms made_at = check->letter->made_at, grace = grace_of(&agent->life);
 
-    if (check->was_restored || is_seen(agent, task->owner_rev))
+    if (check->was_restored || check->lossy || is_seen(agent, task->owner_rev))
         return;
     if (!agent->life.present && agent->life.missed)
         judge_missed(check, agent);
@@ -107,7 +107,8 @@ void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
     if (check->was_restored)
         return;
     judge_pace(check, agent);
-    if (agent->life.missed && !agent->life.present && !is_seen(agent, agent->life.create_rev))
+    if (agent->life.missed && !check->lossy && !agent->life.present &&
+        !is_seen(agent, agent->life.create_rev))
         judge_missed(check, agent);
 }
 

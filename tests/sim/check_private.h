@@ -50,6 +50,12 @@ struct c_agent {
     int64_t order_term; /* of the leader who gave the last one */
 };
 
+/* A process that began, and the number that it was given to show to others. */
+struct c_begun {
+    char agent[HFS_NAME], instance[HFS_NAME];
+    int64_t number;
+};
+
 /* A revision that a controller made. */
 struct c_done {
     hfs_rev revision;
@@ -127,7 +133,7 @@ struct hfs_check {
     size_t lease_count, lease_cap;
     struct c_process *processes; /* that run */
     size_t process_count, process_cap;
-    char (*begun)[HFS_NAME]; /* instances of processes that ever ran */
+    struct c_begun *begun; /* processes that ever ran */
     size_t begun_count, begun_cap;
     int64_t leader_rev, leader_lease; /* 0: nobody leads */
     hf_ms leader_since;

@@ -484,8 +484,12 @@ static void apply_spec(struct hfs_check *check, const struct c_change *change)
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)change->record;
 
-    agent->removed = change->deleted;
     agent->spec_at = check->world->now;
+    if (spec == NULL && !change->deleted)
+        return; /* nobody can read it: what it said before holds */
+    agent->removed = change->deleted;
+    if (agent->removed)
+        agent->order_count = 0; /* with all that was counted, by a person */
     agent->holds = spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__hold;
 }
 
@@ -546,8 +550,7 @@ static void judge_writer(struct hfs_check *check, const struct c_change *change)
 {
     const struct c_lease *lease;
 
-    if (check->writer == NULL || check->writer->name == NULL ||
-        strncmp(check->writer->name, "controller", 10) != 0 ||
+    if (check->writer == NULL || check->writer->role != HFS_CONTROLLER ||
         change->key.kind == HF_KEY_LEADER)
         return;
     lease = hfs_check_find_lease(check, check->leader_lease);
@@ -568,8 +571,7 @@ static void judge_refusal(struct hfs_check *check, const struct c_change *change
 {
     const struct c_lease *lease;
 
-    if (!change->deleted || check->writer == NULL ||
-        strncmp(check->writer->name, "agentd", 6) != 0 ||
+    if (!change->deleted || check->writer == NULL || check->writer->role != HFS_AGENTD ||
         find_change(check, HF_KEY_AGENT_LIVE, change->key.sub) != NULL)
         return;
     lease = hfs_check_find_lease(check, hfs_check_host(check, change->key.name)->lease);

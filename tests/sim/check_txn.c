@@ -37,7 +37,7 @@ void hfs_check_judge_repeat(struct hfs_check *check, const struct hfs_letter *le
 
 void hfs_check_note_done(struct hfs_check *check)
 {
-    if (strncmp(check->writer->name, "controller", 10) == 0)
+    if (check->writer->role == HFS_CONTROLLER)
         check->done[check->done_count++ % HFS_DONE] = (struct c_done){
             .revision = check->revision, .writer = check->writer, .at = check->world->now
         };

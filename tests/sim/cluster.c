@@ -50,6 +50,7 @@ static void init_host(struct hfs_cluster *cluster, unsigned number)
     (void)snprintf(host->process_name, sizeof host->process_name, "agentd-h%u", number + 1);
     hfs_process_init(&host->process, &cluster->world, host->process_name);
     host->process.is_real = true;
+    host->process.role = HFS_AGENTD;
     hfs_process_init(&host->machine, &cluster->world, host->name);
     host->process.clock_offset = host->machine.clock_offset =
         (hf_ms)hfs_random_below(&cluster->dice, 100000000);
@@ -63,6 +64,7 @@ static void init_controller(struct hfs_cluster *cluster, unsigned number)
     (void)snprintf(controller->name, sizeof controller->name, "controller-%u", number + 1);
     hfs_process_init(&controller->process, &cluster->world, controller->name);
     controller->process.is_real = true;
+    controller->process.role = HFS_CONTROLLER;
     controller->process.clock_offset = (hf_ms)hfs_random_below(&cluster->dice, 100000000);
 }
 
@@ -88,6 +90,7 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     cluster->net.on_served = on_served;
     cluster->net.arg = cluster;
     hfs_process_init(&cluster->person, &cluster->world, "person");
+    cluster->person.role = HFS_PERSON;
     hfs_client_init(&cluster->person_client, &cluster->net, &cluster->person, cfg->seed + 2);
     for (unsigned i = 0; i < cfg->hosts; i++)
         init_host(cluster, i);

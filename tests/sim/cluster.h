@@ -52,17 +52,20 @@ struct hfs_cluster_config {
     unsigned agent_count;
     uint8_t corrupt_percent; /* of checkpoints: their body is not what the entry says */
     uint8_t missing_percent;
-    uint8_t poison_percent;            /* they kill whoever goes on from them */
-    uint8_t make_fail_percent;         /* processes that cannot be made */
-    uint8_t stubborn_percent;          /* processes that do not end when they are asked to */
-    hf_ms step_max;                    /* a step of a task takes 50 ms to this; 0: 1 s */
-    unsigned steps_max;                /* of a task; 0: 5 */
-    hf_ms step_exact;                  /* each step takes this; 0: as drawn */
-    unsigned steps_exact;              /* each task has so many; 0: as drawn */
-    bool keeps_all;                    /* a checkpoint after each step; else as drawn, ... */
-    bool keeps_none;                   /* ... or none at all */
-    bool note_values;                  /* in the transcript */
-    uint64_t mutants;                  /* rules that are missing (core/mutant.h) */
+    uint8_t poison_percent;    /* they kill whoever goes on from them */
+    uint8_t make_fail_percent; /* processes that cannot be made */
+    uint8_t report_percent;    /* turns in which a program reports, instead of working */
+    uint8_t stubborn_percent;  /* processes that do not end when they are asked to */
+    hf_ms step_max;            /* a step of a task takes 50 ms to this; 0: 1 s */
+    unsigned steps_max;        /* of a task; 0: 5 */
+    hf_ms step_exact;          /* each step takes this; 0: as drawn */
+    unsigned steps_exact;      /* each task has so many; 0: as drawn */
+    bool keeps_all;            /* a checkpoint after each step; else as drawn, ... */
+    bool keeps_none;           /* ... or none at all */
+    bool note_values;          /* in the transcript */
+    uint64_t mutants;          /* rules that are missing (core/mutant.h) */
+    /* Whose task was taken away works on until it asks for something; that is not judged. */
+    bool effects_unjudged;
     const struct hfs_dropped *dropped; /* compares that are left out, or NULL */
     bool calm;                         /* no message is slow: moments can be judged, too */
 };
@@ -95,7 +98,7 @@ struct hfs_agent {
     char task[HFS_TEXT]; /* empty: none */
     unsigned step, steps;
     size_t body; /* of the checkpoint that it asked to keep */
-    bool started, leaving;
+    bool started, leaving, degraded;
     bool poisoned; /* it went on from a checkpoint that kills */
 };
 

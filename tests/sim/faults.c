@@ -1,6 +1,7 @@
 /* faults.c - what goes wrong, and how it ends. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/run.h"
 
@@ -93,6 +94,44 @@ static void lie(struct hfs_faults *faults, unsigned how)
     faults->lie_percent = how % 5 == 0 ? 30 : 0;
 }
 
+static void put(struct hfs_cluster *cluster, const char *key, struct hf_bytes value)
+{
+    struct hfs_request request = { .kind = HFS_PUT };
+    struct hfs_answer *answer = NULL;
+    int leader = hfs_etcd_get_leader(cluster->etcd);
+
+    request.op.put = (struct hfs_put_request){ .key = hf_bytes_of(key), .value = value };
+    if (leader >= 0 &&
+        hfs_etcd_serve(cluster->etcd, (unsigned)leader, &request, &answer) == HFS_ANSWERED)
+        free(answer);
+    hfs_net_poke(&cluster->net);
+}
+
+/* Somebody's hand slipped: something stands before the record of an agent's spec. In the end it
+ * is taken away again, unless the record is gone or was written anew. */
+static void spoil_spec(struct hfs_cluster *cluster, const struct hfs_fault *fault, bool spoil)
+{
+    static const char GARBAGE[] = "slip ";
+    enum { LEN = sizeof GARBAGE - 1 };
+    struct hf_key key = { HF_KEY_AGENT_SPEC, .name = agent_of(cluster, fault->a) };
+    char text[HF_KEY_SIZE], value[1024];
+    const struct hfs_entry *entry;
+    bool spoilt;
+
+    hfs_must(hf_key_format(HFS_NS, &key, text, NULL));
+    entry = hfs_store_get(hfs_etcd_get_store(cluster->etcd), hf_bytes_of(text));
+    if (entry == NULL || entry->value_len + LEN > sizeof value)
+        return;
+    spoilt = entry->value_len > LEN && memcmp(entry->value, GARBAGE, LEN) == 0;
+    if (spoilt == spoil)
+        return;
+    memcpy(value, GARBAGE, LEN);
+    memcpy(value + (spoil ? LEN : 0), entry->value + (spoil ? 0 : LEN),
+           entry->value_len - (spoil ? 0 : LEN));
+    put(cluster, text,
+        (struct hf_bytes){ value, spoil ? entry->value_len + LEN : entry->value_len - LEN });
+}
+
 /* What ends with its time. */
 static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
 {
@@ -134,6 +173,7 @@ static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
         faults->early_progress = false;
         break;
     case HFS_FAULT_NO_SPACE: faults->no_space = false; break;
+    case HFS_FAULT_GARBAGE: spoil_spec(cluster, fault, false); break;
     default: break;
     }
 }
@@ -313,6 +353,7 @@ static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
         break;
     case HFS_FAULT_RESTORE: restore(trouble); break;
     case HFS_FAULT_NO_SPACE: faults->no_space = true; break;
+    case HFS_FAULT_GARBAGE: spoil_spec(cluster, fault, true); break;
     default: break;
     }
 }

@@ -42,7 +42,7 @@ static bool live_once(uint64_t seed, const char *profile, const struct hfs_mutan
         hfs_run_draw(run, seed);
     if (mutant != NULL) {
         run->cluster.mutants = mutant->rules;
-        run->cluster.dropped = mutant->dropped.writer != NULL ? &mutant->dropped : NULL;
+        run->cluster.dropped = mutant->dropped.writer != HFS_NOBODY ? &mutant->dropped : NULL;
     }
     verdict = hfs_run(run, NULL, NULL);
     result->histories++;
@@ -141,7 +141,8 @@ static void tell_death(const struct hfs_mutant *mutant, const struct result *res
 /* True: it is as it should be. */
 static bool tell(const struct hfs_mutant *mutant, const struct result *result)
 {
-    bool ok = result->done && result->failed == (mutant->equivalent == NULL);
+    bool may_survive = mutant->equivalent != NULL || mutant->story != NULL;
+    bool ok = result->done && (result->failed ? mutant->equivalent == NULL : may_survive);
 
     if (!result->done)
         (void)printf("%-18s was not lived through\n", mutant->name);
@@ -154,6 +155,9 @@ static bool tell(const struct hfs_mutant *mutant, const struct result *result)
     } else if (mutant->equivalent != NULL)
         (void)printf("%-18s harms nothing in %llu histories: %s\n", mutant->name,
                      (unsigned long long)result->histories, mutant->equivalent);
+    else if (mutant->story != NULL)
+        (void)printf("%-18s survives %llu histories; %s shows what it harms\n", mutant->name,
+                     (unsigned long long)result->histories, mutant->story);
     else
         (void)printf("%-18s SURVIVES %llu histories: %s\n", mutant->name,
                      (unsigned long long)result->histories, text_of(mutant));

@@ -255,8 +255,7 @@ static void let_go(struct hfs_agent *agent, const struct hf_intent_process *act)
     agent->incarnation = act->incarnation;
     agent->lease = host->record.id;
     host->started[agent->config - cluster->cfg.agents] = true;
-    hfs_check_begins(cluster->check, agent->config->name, agent->instance,
-                     act->incarnation & SEQ_MASK);
+    hfs_check_begins(cluster->check, agent->config->name, agent->instance, act->incarnation);
     publish(agent);
     after(host, &agent->ready, draw(host, READY_MS));
     hfs_agent_begin(agent, act->task, act->checkpoint);

@@ -32,6 +32,7 @@ struct letter {
     struct hf_event event;
     char agent[HFS_TEXT], instance[HFS_TEXT], task[HFS_TEXT], text[HFS_TEXT], key[HFS_TEXT];
     Holdfast__V1__Checkpoint entry;
+    Holdfast__V1__Report report;
 };
 
 static void on_letter(struct hfs_timer *timer)
@@ -82,6 +83,10 @@ void hfs_link_tell(struct hfs_host *host, const struct hf_event *event)
         letter->event.ask.instance_id = keep(letter->instance, event->ask.instance_id);
         letter->event.ask.task = keep(letter->task, event->ask.task);
         letter->event.ask.text = keep(letter->text, event->ask.text);
+        if (event->ask.report != NULL) {
+            letter->report = *event->ask.report;
+            letter->event.ask.report = &letter->report;
+        }
         if (event->ask.checkpoint != NULL) {
             letter->entry = *event->ask.checkpoint;
             letter->entry.task = letter->task;

@@ -13,7 +13,7 @@
 #include "sim/profile.h"
 #include "sim/scenario.h"
 
-enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 600 };
+enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 360 };
 
 struct options {
     uint64_t from, seeds;
@@ -143,7 +143,7 @@ static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_ti
     if (options->mutant != NULL) {
         run->cluster.mutants = options->mutant->rules;
         run->cluster.dropped =
-            options->mutant->dropped.writer != NULL ? &options->mutant->dropped : NULL;
+            options->mutant->dropped.writer != HFS_NOBODY ? &options->mutant->dropped : NULL;
     }
     verdict = hfs_run(run, options->trace ? print_line : NULL, NULL);
     *ret_time += verdict.time;

@@ -36,23 +36,23 @@ static const struct hfs_mutant MUTANTS[] = {
     /* L and what goes with it: Txns of a controller. */
 #define CONTROLLER(NAME, KIND, COMPARES, PROFILE, TEXT)                                        \
     { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
-      .dropped = { "controller", HF_KEY_##KIND, COMPARES } }
+      .dropped = { HFS_CONTROLLER, HF_KEY_##KIND, COMPARES } }
     CONTROLLER(DROP_TERM, LEADER, CREATE | LEASE, "late", "that somebody else leads"),
     CONTROLLER(DROP_CAMPAIGN, LEADER, ABSENT, "late", "that somebody leads already"),
-    CONTROLLER(DROP_TASK, TASK, MOD, "people", "that the task was changed"),
+    CONTROLLER(DROP_TASK, TASK, MOD, "cancels", "that the task was changed"),
     CONTROLLER(DROP_RECOVERY, RECOVERY, MOD, "late", "that its recovery was counted"),
     CONTROLLER(DROP_OWNER_GONE, AGENT_LIVE, GONE, "watches", "that its owner is live"),
     CONTROLLER(DROP_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
     CONTROLLER(DROP_HEALTH, HEALTH, MOD, "late", "that a start was ordered"),
     CONTROLLER(DROP_COMMAND, COMMAND, MOD, "withdrawals", "that the command was served"),
-    CONTROLLER(DROP_SPEC, AGENT_SPEC, MOD, "people", "that the agent is another one"),
-    CONTROLLER(DROP_WANTED, WANTED, MOD, "people", "that it is wanted stopped"),
-    CONTROLLER(DROP_EVENT, EVENT, ABSENT, "late", "that the entry's number is taken"),
+    CONTROLLER(DROP_SPEC, AGENT_SPEC, MOD, "specs", "that the agent is another one"),
+    CONTROLLER(DROP_WANTED, WANTED, MOD, "stops", "that it is wanted stopped"),
+    CONTROLLER(DROP_EVENT, EVENT, ABSENT, "laggards", "that the entry's number is taken"),
     CONTROLLER(DROP_CLOCK, CLOCK, MOD, "late", "that the cluster clock has gone on"),
     /* A and what goes with it: Txns of an agentd. */
 #define AGENTD(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
     { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
-      .dropped = { "agentd", HF_KEY_##KIND, COMPARES } }
+      .dropped = { HFS_AGENTD, HF_KEY_##KIND, COMPARES } }
     AGENTD(AGENTD_LIFE, AGENT_LIVE, CREATE | LEASE, "late", "that the life is over"),
     AGENTD(AGENTD_LIFE_CREATE, AGENT_LIVE, CREATE, "late", "that the life is another one"),
     AGENTD(AGENTD_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
@@ -67,25 +67,25 @@ static const struct hfs_mutant MUTANTS[] = {
     /* A person, or a program that speaks for one. */
 #define PERSON(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
     { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
-      .dropped = { "person", HF_KEY_##KIND, COMPARES } }
+      .dropped = { HFS_PERSON, HF_KEY_##KIND, COMPARES } }
     PERSON(PERSON_SUBMIT, TASK, ABSENT, "people", "that the task is there already"),
     PERSON(PERSON_TASK, TASK, MOD, "people", "that the task was changed"),
     PERSON(PERSON_WANTED, WANTED, MOD, "people", "that somebody else has spoken"),
     /* Without these nothing can happen. */
     { .name = "DROP_LEADER", .text = "that the key of this lease is another one",
-      .dropped = { "controller", HF_KEY_LEADER, CREATE }, .profile = "late",
+      .dropped = { HFS_CONTROLLER, HF_KEY_LEADER, CREATE }, .profile = "late",
       .equivalent = SAME_KEY },
     { .name = "DROP_LEADER_LEASE", .text = "that the key hangs on another lease",
-      .dropped = { "controller", HF_KEY_LEADER, LEASE }, .profile = "late",
+      .dropped = { HFS_CONTROLLER, HF_KEY_LEADER, LEASE }, .profile = "late",
       .equivalent = SAME_KEY },
     { .name = "AGENTD_LIFE_LEASE", .text = "that the live key hangs on another lease",
-      .dropped = { "agentd", HF_KEY_AGENT_LIVE, LEASE }, .profile = "late",
+      .dropped = { HFS_AGENTD, HF_KEY_AGENT_LIVE, LEASE }, .profile = "late",
       .equivalent = SAME_LIFE },
     { .name = "DROP_NO_COMMAND", .text = "that a command is there",
-      .dropped = { "controller", HF_KEY_COMMAND, ABSENT }, .profile = "late",
+      .dropped = { HFS_CONTROLLER, HF_KEY_COMMAND, ABSENT }, .profile = "late",
       .equivalent = BY_HEALTH },
     { .name = "AGENTD_CHECKPOINT", .text = "that the entry is there",
-      .dropped = { "agentd", HF_KEY_CHECKPOINT, ABSENT }, .profile = "late",
+      .dropped = { HFS_AGENTD, HF_KEY_CHECKPOINT, ABSENT }, .profile = "late",
       .equivalent = BY_HEAD },
     /* Rules. */
 #define RULE(NAME, PROFILE, WHY)                                                               \
@@ -103,15 +103,17 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_HELD, NULL, NULL),
     RULE(NO_START_COUNT, NULL, NULL),
     RULE(NO_RECOVER_COUNT, NULL, NULL),
-    RULE(NO_OUTSTANDING, NULL, NULL),
+    RULE(NO_OUTSTANDING, "orders", NULL),
     RULE(NO_WITHDRAW, "calm", NULL),
     RULE(NO_TAKE_BACK, "lazy", NULL),
-    RULE(NO_UNRESERVE, "people", NULL),
+    RULE(NO_UNRESERVE, "stops", NULL),
     RULE(NO_PROMOTE, NULL, NULL),
     RULE(NO_GENERATION, "restores", NULL),
-    RULE(NO_BAD, NULL, NULL),
+    RULE(NO_BAD, "garbage", NULL),
     RULE(ANY_EXIT, "calm", NULL),
-#define X(NAME, TEXT) RULE(NAME, NULL, NULL),
+#define X(NAME, TEXT)                                                                          \
+    { .name = #NAME, .rules = UINT64_C(1) << HF_MUTANT_##NAME,                                 \
+      .story = "tests/unit/test_node_mutant.c" },
     HF_MUTANT_NODE_MAP(X)
 #undef X
 };
@@ -134,14 +136,14 @@ const struct hfs_mutant *hfs_mutants_find(const char *name)
     return NULL;
 }
 
-bool hfs_dropped_has(const struct hfs_dropped *dropped, const char *process,
+bool hfs_dropped_has(const struct hfs_dropped *dropped, const struct hfs_process *process,
                      const struct hf_plan_guard *guard)
 {
     char scratch[HF_KEY_SIZE];
     struct hf_key key;
 
     if (dropped == NULL || (dropped->compares & 1U << guard->what) == 0 ||
-        strncmp(process, dropped->writer, strlen(dropped->writer)) != 0)
+        dropped->writer != process->role)
         return false;
     return hf_key_parse(HFS_NS, (struct hf_bytes){ guard->key, strlen(guard->key) }, scratch,
                         &key, NULL) == HF_OK &&

@@ -9,25 +9,27 @@
 
 #include "core/mutant.h"
 #include "core/plan.h"
+#include "sim/world.h"
 
 /* Compares of one kind of key that Txns of a class of writers lack. */
 struct hfs_dropped {
-    const char *writer; /* how the names of its processes begin */
+    enum hfs_role writer; /* HFS_NOBODY: nothing is left out */
     enum hf_key_kind kind;
     unsigned compares; /* bits: 1 << enum hf_guard */
 };
 
 /* Whether `guard`, of a Txn of that process, is left out. `dropped` may be NULL. */
-bool hfs_dropped_has(const struct hfs_dropped *dropped, const char *process,
+bool hfs_dropped_has(const struct hfs_dropped *dropped, const struct hfs_process *process,
                      const struct hf_plan_guard *guard);
 
 struct hfs_mutant {
     const char *name;
     const char *text;           /* what goes unnoticed, or does not happen */
-    struct hfs_dropped dropped; /* writer NULL: none, but: */
-    uint64_t rules;             /* of lib/core */
+    struct hfs_dropped dropped; /* a compare, */
+    uint64_t rules;             /* or a rule of lib/core */
     const char *profile;        /* of the histories to begin with (sim/profile.h) */
     const char *equivalent;     /* why it harms nothing; NULL: it must */
+    const char *story;          /* a test that shows what it harms; then it may survive here */
 };
 
 /* All of them; `ret_count` says how many. */

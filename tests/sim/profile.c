@@ -3,7 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_KINDS = 12, STALL_MS = 4500 };
+enum {
+    MOST_KINDS = 12,
+    STALL_MS = 3100,
+    LONG_MS = 32000,
+    DEAF_MS = 30000,
+    SLIP_MS = 2000,
+    LONG_RUN_MS = 120000,
+    LONG_STEP_MS = 15000
+};
 
 struct hfs_profile {
     const char *name;
@@ -18,7 +26,15 @@ struct hfs_profile {
     bool holds;                      /* some agents run on through any outage */
     bool lazy;                       /* one agent takes tasks and does not begin with them */
     bool restores;                   /* etcd is restored from a backup */
-    bool short_stops; /* whoever stands still does so for less than a lease lasts */
+    bool short_stops; /* whoever stands still does so for less than a lease lasts, */
+    bool long_stops;  /* or for so long that nobody leads any more */
+    bool deaf;        /* a host that is cut off hears nothing, for long, and is heard */
+    hf_ms step_max;   /* of tasks; 0: as drawn */
+    bool very_late;   /* every other Txn is kept back, nearly always */
+    enum hfs_fault_kind
+        chaser; /* what happens to whoever is killed a moment later; 0: nothing */
+    bool long_run, long_faults, lossy;
+    bool effects_unjudged;
 };
 
 #define KINDS(...)                                                                             \
@@ -47,11 +63,15 @@ static const struct hfs_profile PROFILES[] = {
     { .name = "watches",
       .hosts = 2,
       .controllers = 2,
-      .agents = 3,
+      .agents = 6,
       .troubles = 12,
+      .lossy = true,
+      .step_max = LONG_STEP_MS / 2,
+      .long_run = true,
       KINDS(HFS_FAULT_WATCHES, HFS_FAULT_WATCHES, HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_HOST,
             HFS_FAULT_REVOKE) },
     { .name = "calm",
+      .effects_unjudged = true,
       .hosts = 2,
       .controllers = 1,
       .agents = 3,
@@ -66,6 +86,7 @@ static const struct hfs_profile PROFILES[] = {
       .troubles = 7,
       .few_controllers = true,
       .short_stops = true,
+      .step_max = LONG_STEP_MS,
       KINDS(HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_REVOKE,
             HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST) },
     { .name = "hold",
@@ -75,6 +96,7 @@ static const struct hfs_profile PROFILES[] = {
       .troubles = 8,
       .calm = true,
       .holds = true,
+      .step_max = LONG_STEP_MS,
       KINDS(HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST, HFS_FAULT_KILL_AGENT) },
     { .name = "lazy",
       .hosts = 1,
@@ -97,19 +119,72 @@ static const struct hfs_profile PROFILES[] = {
             HFS_FAULT_CRASH_LINK, HFS_FAULT_PAUSE_LINK, HFS_FAULT_CRASH_HOST,
             HFS_FAULT_REVOKE) },
     { .name = "withdrawals",
+      .very_late = true,
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 12,
+      .one_role = true,
+      .deaf = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_CUT_HOST) },
+    { .name = "specs",
+      .very_late = true,
+      .chaser = HFS_FAULT_GARBAGE,
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 6,
+      .troubles = 24,
+      .one_role = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_REMOVE) },
+    { .name = "garbage",
+      .hosts = 3,
+      .controllers = 1,
+      .few_controllers = true,
+      .long_faults = true,
+      .agents = 6,
+      .troubles = 10,
+      .calm = true,
+      .holds = true,
+      .step_max = LONG_STEP_MS,
+      KINDS(HFS_FAULT_GARBAGE, HFS_FAULT_GARBAGE, HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST,
+            HFS_FAULT_CRASH_CONTROLLER) },
+    { .name = "stops",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 6,
+      .troubles = 24,
+      .one_role = true,
+      .very_late = true,
+      .step_max = LONG_STEP_MS,
+      .chaser = HFS_FAULT_STOP,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_START) },
+    { .name = "cancels",
+      .effects_unjudged = true,
       .hosts = 2,
       .controllers = 1,
       .agents = 4,
       .troubles = 30,
       .one_role = true,
-      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_STOP,
-            HFS_FAULT_START, HFS_FAULT_START, HFS_FAULT_PAUSE_LINK, HFS_FAULT_PAUSE_LINK) },
+      .very_late = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_CANCEL,
+            HFS_FAULT_CANCEL, HFS_FAULT_RETRY) },
+    { .name = "laggards",
+      .hosts = 2,
+      .controllers = 3,
+      .agents = 5,
+      .troubles = 20,
+      KINDS(HFS_FAULT_WATCHES, HFS_FAULT_WATCHES, HFS_FAULT_NETWORK, HFS_FAULT_NETWORK,
+            HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CUT_CONTROLLER, HFS_FAULT_PAUSE_CONTROLLER,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT) },
     { .name = "headless",
       .hosts = 2,
       .controllers = 1,
       .agents = 4,
       .troubles = 20,
       .few_controllers = true,
+      .long_stops = true,
       KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT,
             HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_PAUSE_CONTROLLER,
             HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CUT_CONTROLLER) },
@@ -120,13 +195,15 @@ static const struct hfs_profile PROFILES[] = {
       .troubles = 3,
       .calm = true,
       .few_hosts = true,
+      .step_max = LONG_STEP_MS,
       KINDS(HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST, HFS_FAULT_SUSPEND_HOST) },
     { .name = "restores",
       .hosts = 2,
       .controllers = 2,
       .agents = 3,
-      .troubles = 8,
+      .troubles = 16,
       .restores = true,
+      .long_run = true,
       KINDS(HFS_FAULT_SNAPSHOT, HFS_FAULT_RESTORE, HFS_FAULT_KILL_AGENT) },
 };
 
@@ -165,8 +242,11 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         cfg->hosts = profile->hosts;
     if (profile->few_controllers)
         cfg->controllers = profile->controllers;
-    if (profile->make_fails)
-        cfg->make_fail_percent = 25;
+    /* Who holds stays at home here: an agentd that boots starts what is at home with it, also
+     * while that holds on another host. */
+    cfg->make_fail_percent = profile->make_fails ? 25
+                             : profile->holds    ? 0
+                                                 : cfg->make_fail_percent;
     for (unsigned i = 0; i < cfg->agent_count; i++) {
         struct hfs_agent_config *agent = &cfg->agents[i];
 
@@ -185,6 +265,10 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         cfg->agents[1].kind = cfg->agents[2].kind = HFS_WORKER;
     }
     cfg->calm = profile->calm;
+    cfg->effects_unjudged = profile->effects_unjudged;
+    cfg->report_percent = 10;
+    if (profile->step_max > 0)
+        cfg->step_max = profile->step_max;
 }
 
 /* Only the submissions stay of what was drawn. */
@@ -199,6 +283,31 @@ static void drop_faults(struct hfs_run *run)
     run->fault_count = kept;
 }
 
+/* The host is heard and hears nothing, until about the time at which a start that was ordered
+ * there at the beginning is withdrawn. */
+static void deafen(struct hfs_run *run, struct hfs_random *dice, struct hfs_fault *fault)
+{
+    hf_ms begin = fault->at;
+
+    fault->b = 0;
+    fault->length = DEAF_MS + (hf_ms)hfs_random_below(dice, DEAF_MS / 10);
+    hfs_run_add(run, dice, HFS_FAULT_KILL_AGENT);
+    run->faults[run->fault_count - 1].at =
+        begin + 1 + (hf_ms)hfs_random_below(dice, DEAF_MS / 30);
+}
+
+/* While the start is on its way that follows from it, something else happens to the agent. */
+static void chase(struct hfs_run *run, struct hfs_random *dice, const struct hfs_fault *killed,
+                  enum hfs_fault_kind chaser)
+{
+    unsigned agent = killed->a;
+    hf_ms at = killed->at;
+
+    hfs_run_add(run, dice, chaser);
+    run->faults[run->fault_count - 1].a = agent;
+    run->faults[run->fault_count - 1].at = at + 5 + (hf_ms)hfs_random_below(dice, SLIP_MS);
+}
+
 void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profile *profile)
 {
     struct hfs_random dice = { .state = seed ^ UINT64_C(0x2545f4914f6cdd1d) };
@@ -206,6 +315,8 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
 
     hfs_run_draw(run, seed);
     drop_faults(run);
+    if (profile->long_run)
+        run->duration += LONG_RUN_MS;
     draw_cast(run, &dice, profile);
     tasks = run->fault_count;
     for (; tasks < 4; tasks++) {
@@ -213,7 +324,7 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         run->faults[run->fault_count - 1].a = tasks + 1;
     }
     troubles = profile->troubles + (unsigned)hfs_random_below(&dice, profile->troubles + 1);
-    for (unsigned i = 0; i < troubles && run->fault_count < HFS_FAULTS_MAX; i++) {
+    for (unsigned i = 0; i < troubles && run->fault_count + 1 < HFS_FAULTS_MAX; i++) {
         struct hfs_fault *fault = &run->faults[run->fault_count];
 
         hfs_run_add(run, &dice, profile->kinds[hfs_random_below(&dice, profile->kind_count)]);
@@ -221,6 +332,21 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
             fault->a = 1 + fault->a % tasks;
         if (profile->short_stops && fault->kind == HFS_FAULT_PAUSE_CONTROLLER)
             fault->length = STALL_MS + fault->length % STALL_MS;
+        if (profile->long_stops && (fault->kind == HFS_FAULT_PAUSE_CONTROLLER ||
+                                    fault->kind == HFS_FAULT_CUT_CONTROLLER))
+            fault->length = LONG_MS + fault->length / 2;
+        if (profile->deaf && fault->kind == HFS_FAULT_CUT_HOST)
+            deafen(run, &dice, fault);
+        else if (profile->chaser != 0 && fault->kind == HFS_FAULT_KILL_AGENT)
+            chase(run, &dice, fault, profile->chaser);
+        if (profile->lossy && fault->kind == HFS_FAULT_WATCHES)
+            fault->a -= fault->a % 6;
+        if (profile->long_faults && fault->length > 0)
+            fault->length = LONG_MS + fault->length / 2;
+        if (profile->very_late && fault->kind == HFS_FAULT_LATE) {
+            fault->a = 49;
+            fault->length += LONG_MS;
+        }
     }
     hfs_run_sort(run);
 }

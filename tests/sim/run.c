@@ -75,6 +75,7 @@ static bool lasts(enum hfs_fault_kind kind)
     case HFS_FAULT_LATE_EXPIRY:
     case HFS_FAULT_WATCHES:
     case HFS_FAULT_LATE:
+    case HFS_FAULT_GARBAGE:
     case HFS_FAULT_NO_SPACE: return true;
     default: return false;
     }

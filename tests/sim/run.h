@@ -39,7 +39,8 @@
     X(CANCEL,           "cancel a task")                                                       \
     X(RETRY,            "retry a task")                                                        \
     X(REMOVE,           "remove an agent")                                                     \
-    X(LATE,             "keep transactions back")
+    X(LATE,             "keep transactions back")                                              \
+    X(GARBAGE,          "make a spec unreadable")
 /* clang-format on */
 
 enum hfs_fault_kind {

@@ -31,8 +31,12 @@ enum hfs_path {
     HFS_PATH_DEAF, /* requests arrive, answers do not */
 };
 
+/* Which class of writers it belongs to. */
+enum hfs_role { HFS_NOBODY, HFS_CONTROLLER, HFS_AGENTD, HFS_PERSON };
+
 struct hfs_process {
     struct hfs_world *world;
+    enum hfs_role role;
     const char *name;              /* for transcripts; borrowed */
     hf_ms clock_offset;            /* its boot was this long before the world's beginning */
     hf_ms stands_until;            /* it does nothing before */

@@ -1,0 +1,322 @@
+/* The checkers can fail: each of these histories is wrong in one way, and one that is right is
+ * told, too. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/check.h"
+
+#define NS     "/holdfast/sim/"
+#define LIVE_1 "{\"host\":\"h1\",\"bootId\":\"b1\",\"instanceId\":\"i1\",\"ttl\":\"15s\"}"
+#define LIVE_2 "{\"host\":\"h2\",\"bootId\":\"b2\",\"instanceId\":\"i2\",\"ttl\":\"15s\"}"
+#define OWNED                                                                                  \
+    "\"owner\":{\"agent\":\"a\",\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"2\"}}"
+
+enum { LEASE = 1, OTHER_LEASE = 2 };
+
+static struct hfs_world world;
+static struct hfs_etcd *etcd;
+static struct hfs_check *check;
+static struct hfs_process agentd, controller;
+
+static void serve(const struct hfs_process *from, const struct hfs_request *request)
+{
+    struct hfs_letter *letter = hfs_letter_new(request, world.now);
+    struct hfs_answer *answer = NULL;
+    int leader = hfs_etcd_get_leader(etcd);
+
+    ck_assert_int_ge(leader, 0);
+    ck_assert_int_eq(hfs_etcd_serve(etcd, (unsigned)leader, request, &answer), HFS_ANSWERED);
+    ck_assert_int_eq(answer->err, HF_OK);
+    hfs_check_served(check, from, letter, answer);
+    hfs_check_commit(check, from);
+    free(answer);
+    hfs_letter_unref(letter);
+}
+
+static void grant(const struct hfs_process *to, int64_t lease)
+{
+    struct hfs_request request = { .kind = HFS_GRANT };
+
+    request.lease = lease;
+    request.ttl_s = 15;
+    serve(to, &request);
+    hfs_check_lease(check, lease, to);
+}
+
+static struct hf_bytes bytes(const char *text)
+{
+    return (struct hf_bytes){ text, strlen(text) };
+}
+
+static struct hfs_op put_op(const char *key, const char *value, int64_t lease)
+{
+    struct hfs_op op = { .kind = HFS_PUT };
+
+    op.put = (struct hfs_put_request){ bytes(key), bytes(value), lease };
+    return op;
+}
+
+/* One Txn that puts up to two keys; `second` may be NULL. */
+static void put_two(const struct hfs_process *from, const char *key, const char *value,
+                    const char *second, const char *second_value)
+{
+    struct hfs_op ops[2] = { put_op(key, value, 0) };
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    if (second != NULL)
+        ops[1] = put_op(second, second_value, 0);
+    request.txn.then = (struct hfs_ops){ ops, second != NULL ? 2 : 1 };
+    serve(from, &request);
+}
+
+static void put(const struct hfs_process *from, const char *key, const char *value,
+                int64_t lease)
+{
+    struct hfs_op op = put_op(key, value, lease);
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    request.txn.then = (struct hfs_ops){ &op, 1 };
+    serve(from, &request);
+}
+
+static void submit(const char *task)
+{
+    char text[200], key[100], index[100];
+
+    (void)snprintf(key, sizeof key, NS "tasks/%s", task);
+    (void)snprintf(index, sizeof index, NS "pending/r/%s", task);
+    (void)snprintf(text, sizeof text, "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"pending\"}",
+                   task);
+    put_two(&agentd, key, text, index, "{}");
+}
+
+static void claim(const char *task)
+{
+    char text[300], key[100], index[100];
+    struct hfs_op ops[2] = { { 0 }, { .kind = HFS_DELETE } };
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    (void)snprintf(key, sizeof key, NS "tasks/%s", task);
+    (void)snprintf(index, sizeof index, NS "pending/r/%s", task);
+    (void)snprintf(text, sizeof text,
+                   "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"in_progress\"," OWNED "}", task);
+    ops[0] = put_op(key, text, 0);
+    ops[1].erase = (struct hfs_range){ .key = bytes(index) };
+    request.txn.then = (struct hfs_ops){ ops, 2 };
+    serve(&agentd, &request);
+}
+
+static void setup(void)
+{
+    hfs_world_init(&world, 1);
+    world.now = 100;
+    ck_assert_int_eq(hfs_etcd_new(&(struct hfs_etcd_config){ .seed = 1 }, &etcd), HF_OK);
+    check = hfs_check_new(&world, etcd, "sim");
+    hfs_process_init(&agentd, &world, "agentd");
+    hfs_process_init(&controller, &world, "c1");
+    agentd.role = HFS_AGENTD;
+    controller.role = HFS_CONTROLLER;
+    grant(&agentd, LEASE);
+    grant(&controller, OTHER_LEASE);
+    put(&agentd, NS "agents/a/live", LIVE_1, LEASE); /* at revision 2 */
+    submit("t");
+    claim("t");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+
+static void teardown(void)
+{
+    hfs_check_free(check);
+    hfs_etcd_free(etcd);
+    hfs_world_done(&world);
+}
+
+static void expect(const char *invariant)
+{
+    const char *violation = hfs_check_get_violation(check);
+
+    ck_assert_msg(violation != NULL, "%s did not fail", invariant);
+    ck_assert_msg(strncmp(violation, invariant, strlen(invariant)) == 0 &&
+                      violation[strlen(invariant)] == ' ',
+                  "%s was to fail, and this did: %s", invariant, violation);
+}
+
+START_TEST(i1_a_second_registration)
+{
+    put(&agentd, NS "agents/a/live", LIVE_2, LEASE);
+    expect("I1");
+}
+END_TEST
+
+START_TEST(i1_a_registration_without_a_lease)
+{
+    put(&agentd, NS "agents/b/live", LIVE_2, 0);
+    expect("I1");
+}
+END_TEST
+
+START_TEST(i2_a_report_of_a_life_that_is_gone)
+{
+    put(&agentd, NS "agents/a/report",
+        "{\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"1\"}}", 0);
+    expect("I2");
+}
+END_TEST
+
+START_TEST(i3_a_task_that_goes_from_one_to_another)
+{
+    put(&agentd, NS "agents/b/live", LIVE_2, LEASE);
+    put(&agentd, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\",\"owner\":{\"agent\":\"b\","
+        "\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"5\"}}}",
+        0);
+    expect("I3");
+}
+END_TEST
+
+START_TEST(i4_a_controller_that_does_not_lead)
+{
+    put(&controller, NS "health/a", "{\"state\":\"healthy\"}", 0);
+    expect("I4");
+}
+END_TEST
+
+#define ENTRY(SEQ, PARENT)                                                                     \
+    "{\"task\":\"t\",\"seq\":\"" SEQ "\",\"parent\":\"" PARENT                                 \
+    "\",\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"2\"}}"
+#define HEAD(SEQ)                                                                              \
+    "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\",\"checkpoint\":{\"seq\":\"" SEQ    \
+    "\"}," OWNED "}"
+
+START_TEST(i5_a_checkpoint_that_leaves_one_out)
+{
+    put_two(&agentd, NS "checkpoints/t/0000000000000000001", ENTRY("1", "0"), NS "tasks/t",
+            HEAD("1"));
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    put_two(&agentd, NS "checkpoints/t/0000000000000000003", ENTRY("3", "2"), NS "tasks/t",
+            HEAD("3"));
+    expect("I5");
+}
+END_TEST
+
+START_TEST(i5_a_checkpoint_that_is_not_the_head)
+{
+    put(&agentd, NS "checkpoints/t/0000000000000000001", ENTRY("1", "0"), 0);
+    expect("I5");
+}
+END_TEST
+
+START_TEST(i6_a_final_state_that_is_left)
+{
+    put(&agentd, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"completed\"," OWNED "}", 0);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    put(&agentd, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\"," OWNED "}", 0);
+    expect("I6");
+}
+END_TEST
+
+START_TEST(i7_a_reset_while_the_owner_lives)
+{
+    world.now = 1000;
+    grant(&controller, 3);
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", 3);
+    world.now = 2000;
+    put_two(
+        &controller, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"pending\",\"opIds\":{\"controller\":\"x\"}}",
+        NS "pending/r/t", "{}");
+    expect("I7");
+}
+END_TEST
+
+START_TEST(i8_a_start_of_one_that_lives)
+{
+    world.now = 1000;
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
+    world.now = 2000;
+    put(&controller, NS "commands/h1/a", "{\"id\":\"x\",\"host\":\"h1\"}", 0);
+    expect("I8");
+}
+END_TEST
+
+START_TEST(i8_one_life_that_begins_twice)
+{
+    hfs_check_begins(check, "a", "i1", 2);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    hfs_check_begins(check, "a", "i1", 2);
+    expect("I8");
+}
+END_TEST
+
+START_TEST(i9_a_task_that_is_pending_and_not_in_the_index)
+{
+    put(&agentd, NS "tasks/u", "{\"id\":\"u\",\"role\":\"r\",\"state\":\"pending\"}", 0);
+    expect("I9");
+}
+END_TEST
+
+START_TEST(i10_two_processes_at_once)
+{
+    hfs_check_runs(check, "a", "i1", LEASE);
+    hfs_check_stands(check, "i1");
+    hfs_check_runs(check, "a", "i2", LEASE);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    hfs_check_runs(check, "a", "i1", LEASE);
+    expect("I10");
+}
+END_TEST
+
+START_TEST(i11_a_clock_that_goes_back)
+{
+    world.now = 1000;
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
+    world.now = 2000;
+    put(&controller, NS "controller/clock", "{\"now\":\"2026-01-01T00:00:10Z\"}", 0);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    put(&controller, NS "controller/clock", "{\"now\":\"2026-01-01T00:00:09Z\"}", 0);
+    expect("I11");
+}
+END_TEST
+
+START_TEST(i12_a_start_of_one_that_is_wanted_stopped)
+{
+    put(&agentd, NS "wanted/b", "{\"state\":\"stopped\"}", 0);
+    put(&agentd, NS "agents/b/live", LIVE_2, LEASE);
+    expect("I12");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sim/check");
+    TCase *t = tcase_create("check");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, i1_a_second_registration);
+    tcase_add_test(t, i1_a_registration_without_a_lease);
+    tcase_add_test(t, i2_a_report_of_a_life_that_is_gone);
+    tcase_add_test(t, i3_a_task_that_goes_from_one_to_another);
+    tcase_add_test(t, i4_a_controller_that_does_not_lead);
+    tcase_add_test(t, i5_a_checkpoint_that_leaves_one_out);
+    tcase_add_test(t, i5_a_checkpoint_that_is_not_the_head);
+    tcase_add_test(t, i6_a_final_state_that_is_left);
+    tcase_add_test(t, i7_a_reset_while_the_owner_lives);
+    tcase_add_test(t, i8_a_start_of_one_that_lives);
+    tcase_add_test(t, i8_one_life_that_begins_twice);
+    tcase_add_test(t, i9_a_task_that_is_pending_and_not_in_the_index);
+    tcase_add_test(t, i10_two_processes_at_once);
+    tcase_add_test(t, i11_a_clock_that_goes_back);
+    tcase_add_test(t, i12_a_start_of_one_that_is_wanted_stopped);
+    suite_add_tcase(suite, t);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
