@@ -39,6 +39,7 @@ struct controller {
     struct ctl_alerts *alerts;
     struct ctl_api api;
     struct hf_httpd *httpd; /* NULL: nothing is served */
+    struct hf_buf leader;   /* what our key says of us, if we lead */
     bool waiting;           /* etcd was away when it was first asked */
     bool stopping;          /* from here on only the end matters */
     int rc;
@@ -162,6 +163,19 @@ static int encode_leader(const struct controller *ctl, struct hf_buf *out)
     return hf_json_encode(&leader.base, out);
 }
 
+/* Since when we lead is known when we campaign for it. Without memory it stays as it was. */
+static struct hf_bytes get_leader(void *arg)
+{
+    struct controller *ctl = arg;
+    struct hf_buf fresh = { 0 };
+
+    if (encode_leader(ctl, &fresh) == HF_OK) {
+        hf_buf_done(&ctl->leader);
+        ctl->leader = fresh;
+    }
+    return (struct hf_bytes){ .data = ctl->leader.data, .len = ctl->leader.len };
+}
+
 static struct hf_lease_policy lease_policy(hf_ms ttl)
 {
     struct hf_lease_policy policy = hf_lease_policy_default();
@@ -178,19 +192,18 @@ static struct hf_lease_policy lease_policy(hf_ms ttl)
 static int stand(struct controller *ctl)
 {
     struct hf_backend backend = hf_backend_etcd_get(ctl->backend);
-    HF_CLEANUP_BUF struct hf_buf leader = { 0 };
     struct hf_runner_config cfg = { .ns = ctl->settings->common.namespace,
                                     .decider = ctl_observer_get_decider(&ctl->observer),
                                     .lease = lease_policy(ctl->settings->ttl),
                                     .election = hf_election_policy_default(),
+                                    .get_leader = get_leader,
                                     .on_intent = on_intent,
                                     .on_trouble = on_trouble,
                                     .arg = ctl };
-    int rc = encode_leader(ctl, &leader);
 
-    if (rc != HF_OK)
-        return hf_error_set(&ctl->why, rc, "%s", hf_err_text(rc));
-    cfg.leader = (struct hf_bytes){ .data = leader.data, .len = leader.len };
+    cfg.leader = get_leader(ctl);
+    if (cfg.leader.len == 0)
+        return hf_error_set(&ctl->why, HF_ENOMEM, "out of memory");
     return hf_runner_new(&backend, &cfg, &ctl->runner, &ctl->why);
 }
 
@@ -364,6 +377,7 @@ int ctl_run(const struct ctl_settings *settings, struct hf_error *err)
         (void)uv_loop_close(&ctl.loop);
     }
     hf_engine_free(ctl.engine);
+    hf_buf_done(&ctl.leader);
     if (rc == HF_OK)
         HF_LOG_INFO("stopped", HF_INT("status", 0));
     else

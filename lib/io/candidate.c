@@ -190,9 +190,10 @@ static int send_txn(struct hf_candidate *candidate, const struct hf_plan_guard *
 static int campaign(struct hf_candidate *candidate, int64_t lease)
 {
     const struct hf_candidate_config *cfg = &candidate->cfg;
+    struct hf_bytes value = cfg->get_value != NULL ? cfg->get_value(cfg->arg) : cfg->value;
     struct hf_plan_guard guard = { .what = HF_GUARD_ABSENT, .key = cfg->key };
     struct hf_plan_write put = {
-        .key = cfg->key, .value = cfg->value.data, .value_len = cfg->value.len, .lease = lease
+        .key = cfg->key, .value = value.data, .value_len = value.len, .lease = lease
     };
 
     return send_txn(candidate, &guard, 1, &put);

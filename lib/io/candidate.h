@@ -20,6 +20,9 @@ struct hf_candidate_view {
 struct hf_candidate_config {
     const char *key;
     struct hf_bytes value; /* what the key says of us */
+
+    /* Instead of `value`, asked for with each campaign: it may say since when. May be NULL. */
+    struct hf_bytes (*get_value)(void *arg);
     struct hf_lease_policy lease;
     struct hf_election_policy election;
 

@@ -369,6 +369,13 @@ static int start_session(struct hf_runner *runner, struct hf_error *err)
                           &runner->session, err);
 }
 
+static struct hf_bytes get_leader(void *arg)
+{
+    struct hf_runner *runner = arg;
+
+    return runner->cfg.get_leader(runner->cfg.arg);
+}
+
 static int start_candidate(struct hf_runner *runner, struct hf_error *err)
 {
     char key[HF_KEY_SIZE];
@@ -378,13 +385,15 @@ static int start_candidate(struct hf_runner *runner, struct hf_error *err)
     if (len < 0)
         return len;
     return hf_candidate_new(&runner->backend,
-                            &(struct hf_candidate_config){ .key = key,
-                                                           .value = runner->cfg.leader,
-                                                           .lease = runner->cfg.lease,
-                                                           .election = runner->cfg.election,
-                                                           .on_change = on_candidate_change,
-                                                           .on_trouble = on_trouble,
-                                                           .arg = runner },
+                            &(struct hf_candidate_config){
+                                .key = key,
+                                .value = runner->cfg.leader,
+                                .get_value = runner->cfg.get_leader != NULL ? get_leader : NULL,
+                                .lease = runner->cfg.lease,
+                                .election = runner->cfg.election,
+                                .on_change = on_candidate_change,
+                                .on_trouble = on_trouble,
+                                .arg = runner },
                             &runner->candidate, err);
 }
 

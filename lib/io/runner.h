@@ -33,6 +33,8 @@ struct hf_runner_config {
     /* A controller: stands for leadership, with this as what its key says of it. Without a
      * value: an agentd, which holds a lease. */
     struct hf_bytes leader;
+    struct hf_bytes (*get_leader)(
+        void *arg); /* as in struct hf_candidate_config. May be NULL */
     struct hf_election_policy election;
     hf_ms survey_every; /* a leader asks all members of etcd how they are: 10 s */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "support/client.h"
 #include "support/etcd.h"
 #include "support/program.h"
@@ -129,6 +130,67 @@ START_TEST(a_controller_waits_for_an_etcd_that_is_away_and_says_so)
 }
 END_TEST
 
+/* Since when it leads, not since when it runs: the second one stood by for a while. */
+START_TEST(a_leader_says_since_when_it_leads)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output leader = { 0 };
+    const char *member = "\"since\": \"";
+    hf_ms before, since;
+    char *text;
+
+    start_both();
+    before = hf_clock_wall();
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+    until_leads("b");
+    hft_cli(&leader, server.endpoint, "leader", "-o", "json", NULL);
+    text = strstr(leader.out, member);
+    ck_assert_ptr_nonnull(text);
+    text += strlen(member);
+    text[strcspn(text, "\"")] = '\0';
+    ck_assert_int_eq(hf_parse_time(text, &since), HF_OK);
+    ck_assert_int_ge(since, before);
+    ck_assert_int_eq(hft_program_stop(&b), 0);
+}
+END_TEST
+
+/* Whoever may not even read will never do its job: it ends, and says why. */
+START_TEST(a_controller_that_is_refused_ends_and_says_why)
+{
+    hft_etcdctl_ok(&server, NULL, "user", "add", "root:secret", NULL);
+    hft_etcdctl_ok(&server, NULL, "user", "grant-role", "root", "root", NULL);
+    hft_etcdctl_ok(&server, NULL, "auth", "enable", NULL);
+    start(&a, "a");
+    ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 6);
+    ck_assert(hft_program_said(&a, "etcd refuses this user"));
+}
+END_TEST
+
+START_TEST(a_configuration_that_makes_no_sense_is_refused_with_a_sentence)
+{
+    hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint,
+                      "--listen", "0.0.0.0:0", NULL);
+    ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 2);
+    ck_assert(hft_program_said(&a, "is not an address of this machine alone"));
+    hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint, "--ttl",
+                      "1s", NULL);
+    ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 2);
+}
+END_TEST
+
+/* etcd goes away and comes back: the leader steps down by its own clock, says so, and somebody
+ * leads again. */
+START_TEST(a_leader_steps_down_when_etcd_hangs_and_leads_again)
+{
+    start(&a, "a");
+    hft_program_until_said(&a, "event=leading", STEP_MS);
+    hft_etcd_pause(&server);
+    hft_program_until_said(&a, "event=stepped_down", STEP_MS);
+    hft_etcd_resume(&server);
+    until_leads("a");
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("leader");
@@ -140,5 +202,9 @@ int main(void)
     tcase_add_test(t, a_leader_that_is_killed_is_followed_when_its_lease_has_run_out);
     tcase_add_test(t, a_standby_that_is_told_to_stop_leaves_the_leader_alone);
     tcase_add_test(t, a_controller_waits_for_an_etcd_that_is_away_and_says_so);
+    tcase_add_test(t, a_leader_says_since_when_it_leads);
+    tcase_add_test(t, a_controller_that_is_refused_ends_and_says_why);
+    tcase_add_test(t, a_configuration_that_makes_no_sense_is_refused_with_a_sentence);
+    tcase_add_test(t, a_leader_steps_down_when_etcd_hangs_and_leads_again);
     return hft_suite_run("e2e: leader", t, NULL);
 }
