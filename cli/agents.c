@@ -51,6 +51,9 @@ const char *cli_agent_verdict(const struct hf_agent *agent)
         return "held";
     if (wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped)
         return agent->live.record != NULL ? "stopping" : "stopped";
+    if (agent->live.record == NULL &&
+        cli_agent_health(agent) == HOLDFAST__V1__HEALTH__STATE__unknown)
+        return "gone";
     return cli_health_name(cli_agent_health(agent));
 }
 

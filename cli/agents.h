@@ -22,7 +22,7 @@ const char *cli_agent_host(const struct hf_agent *agent);
 /* The health record's, with what the others show where there is none. */
 Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent);
 
-/* In one word, for people: also "stopped" and "held". */
+/* In one word, for people: also "stopped", "held" and "gone". */
 const char *cli_agent_verdict(const struct hf_agent *agent);
 
 const char *cli_health_name(Holdfast__V1__Health__State state);
