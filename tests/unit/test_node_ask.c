@@ -281,6 +281,42 @@ START_TEST(reports_are_not_written_too_often)
 }
 END_TEST
 
+static const char *const RATES[] = { "{}", "{\"rates\":{}}", "{\"rates\":{\"report\":\"-5s\"}}",
+                                     "{\"rates\":{\"report\":\"100000s\"}}" };
+
+START_TEST(a_rate_that_makes_no_sense_is_none)
+{
+    running();
+    put("meta", RATES[_i]);
+    ask_phase("one");
+    ignore();
+    ask_phase("two");
+    ignore();
+    wait(1000);
+    has("agents/a/report", "\"phase\":\"two\"");
+}
+END_TEST
+
+START_TEST(a_report_waits_until_the_lease_is_proven)
+{
+    running();
+    lease_is(HF_LEASE_JEOPARDY, LEASE, false);
+    ask_phase("one");
+    expect("reply 1 OK\n");
+    ck_assert_ptr_null(get("agents/a/report"));
+    lease_is(HF_LEASE_LOST, 0, false);
+    expire(LEASE);
+    run_node();
+    w.reads_are_off = true; /* nobody knows yet what it owns */
+    lease_is(HF_LEASE_HELD, 43, false);
+    run_node();
+    ck_assert_ptr_null(get("agents/a/report"));
+    w.reads_are_off = false;
+    wait(1000);
+    has("agents/a/report", "\"phase\":\"one\"");
+}
+END_TEST
+
 START_TEST(a_report_that_was_not_written_is_written_later)
 {
     running();
@@ -508,6 +544,8 @@ static void add_stories(TCase *t)
     tcase_add_loop_test(t, a_submission_whose_outcome_is_unknown_is_found_out, 0, COUNT(LOST));
     tcase_add_test(t, a_report_is_written_when_it_says_something_new);
     tcase_add_test(t, reports_are_not_written_too_often);
+    tcase_add_loop_test(t, a_rate_that_makes_no_sense_is_none, 0, COUNT(RATES));
+    tcase_add_test(t, a_report_waits_until_the_lease_is_proven);
     tcase_add_loop_test(t, a_report_that_was_not_written_is_written_later, 0, COUNT(LOST));
     tcase_add_test(t, a_report_is_answered_with_what_waits);
     tcase_add_test(t, progress_is_part_of_the_report);

@@ -53,6 +53,40 @@ START_TEST(what_is_reserved_is_for_that_agent)
 }
 END_TEST
 
+START_TEST(of_many_those_that_are_reserved_for_it_come_first)
+{
+    running();
+    for (int i = 0; i < 10; i++) {
+        char key[32];
+
+        (void)snprintf(key, sizeof key, "pending/r/t%d", i);
+        put(key, i % 2 == 0 ? "{}" : "{\"reservedFor\":\"a\"}");
+        (void)snprintf(key, sizeof key, "tasks/t%d", i);
+        put(key, i % 2 == 0 ? TASK_OF("x", "pending", "")
+                            : TASK_OF("x", "pending", ",\"reservedFor\":\"a\""));
+    }
+    w.quiet = false;
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    ck_assert_int_eq(strncmp(w.log, "read tasks/t", 12), 0);
+    ck_assert_int_eq(w.log[12] % 2, 1);
+}
+END_TEST
+
+START_TEST(who_has_no_role_gets_no_task)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+
+    begin_with(&(struct hf_node_agent_config){ .name = "a", .spec = &spec }, 1, NULL);
+    settle_in();
+    put_pending("t", "");
+    ignore();
+    ask("a", HF_ASK_CLAIM, NULL);
+    wait(5000);
+    expect("reply 1 ENOENT\n");
+}
+END_TEST
+
 START_TEST(the_most_urgent_comes_first)
 {
     running();
@@ -386,6 +420,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_claim_waits_for_work);
     tcase_add_test(t, a_claim_does_not_wait_for_ever);
     tcase_add_test(t, what_is_reserved_is_for_that_agent);
+    tcase_add_test(t, of_many_those_that_are_reserved_for_it_come_first);
+    tcase_add_test(t, who_has_no_role_gets_no_task);
     tcase_add_test(t, the_most_urgent_comes_first);
     tcase_add_test(t, equally_good_ones_are_spread);
     tcase_add_test(t, a_claim_that_others_were_faster_with_goes_on_to_the_next);

@@ -187,6 +187,62 @@ START_TEST(what_kind_of_death_it_was)
 }
 END_TEST
 
+static const struct {
+    Holdfast__V1__Exit__Kind kind;
+    int signal;
+    const char *written;
+} SEEN[] = {
+    { HOLDFAST__V1__EXIT__KIND__oom, 9, "\"kind\":\"oom\"" },
+    { HOLDFAST__V1__EXIT__KIND__frozen, 9, "\"kind\":\"frozen\"" },
+    { HOLDFAST__V1__EXIT__KIND__unknown, 11, "\"kind\":\"crashed\"" },
+};
+
+START_TEST(what_the_keeper_knows_of_a_death_counts)
+{
+    char id[32];
+
+    running();
+    news("a", HF_PROCESS_READY, 0, NULL);
+    (void)snprintf(id, sizeof id, "%s", instance("a"));
+    must((struct hf_event){ .kind = HF_EVENT_PROCESS,
+                            .process = { .agent = "a",
+                                         .instance_id = id,
+                                         .news = HF_PROCESS_ENDED,
+                                         .kind = SEEN[_i].kind,
+                                         .signal = SEEN[_i].signal } });
+    ignore();
+    has("agents/a/exit", SEEN[_i].written);
+}
+END_TEST
+
+START_TEST(news_of_others_and_of_what_was_before_mean_nothing)
+{
+    running();
+    news_of("nobody", "x", HF_PROCESS_ENDED, 1, NULL);
+    news_of("a", "another", HF_PROCESS_ENDED, 1, NULL);
+    news("a", HF_PROCESS_HELD, 0, NULL);
+    news("a", HF_PROCESS_FAILED, 0, NULL);
+    expect("");
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    ignore();
+    news_of("a", "", HF_PROCESS_ENDED, 1, NULL); /* there is none */
+    expect("");
+}
+END_TEST
+
+START_TEST(an_unkillable_process_that_never_began_is_none)
+{
+    begin();
+    w.keeper_is_off = true;
+    settle_in();
+    expect("make a#1\n");
+    news("a", HF_PROCESS_UNKILLABLE, 0, NULL);
+    expect("");
+    news("a", HF_PROCESS_FAILED, 0, "");
+    expect("alert a: its process could not be made\n");
+}
+END_TEST
+
 START_TEST(an_end_is_written_until_it_is_there)
 {
     running();
@@ -337,6 +393,9 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_late_copy_of_a_start_that_was_given_up_is_reaped);
     tcase_add_test(t, a_death_is_written_with_its_evidence_and_frees_the_name);
     tcase_add_loop_test(t, what_kind_of_death_it_was, 0, COUNT(DEATHS));
+    tcase_add_loop_test(t, what_the_keeper_knows_of_a_death_counts, 0, COUNT(SEEN));
+    tcase_add_test(t, news_of_others_and_of_what_was_before_mean_nothing);
+    tcase_add_test(t, an_unkillable_process_that_never_began_is_none);
     tcase_add_test(t, an_end_is_written_until_it_is_there);
     tcase_add_test(t, an_end_that_was_written_unheard_is_not_a_lost_lease);
     tcase_add_test(t, an_end_is_not_written_when_the_life_is_gone_anyway);
