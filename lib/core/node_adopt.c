@@ -128,8 +128,12 @@ static void sort_task(struct node_agent *a, struct hf_fleet_change *found, char 
     struct hf_cell cell = { .seen = found->seen, .record = found->record };
     struct node_owned *owned = hf_node_find_owned(a, found->key.name);
 
-    if (owned != NULL)
+    if (owned != NULL) {
         owned->found = is_kept(a, &cell);
+        if (owned->found &&
+            hf_node_task(&cell)->state == HOLDFAST__V1__TASK__STATE__in_progress)
+            owned->begun = true; /* an earlier link has heard of it */
+    }
     if (!is_left(a, &cell))
         return;
     cell.seen.text.data = text;

@@ -543,6 +543,21 @@ START_TEST(a_new_link_goes_on_with_the_same_incarnation)
 }
 END_TEST
 
+START_TEST(a_new_link_knows_what_was_begun_before_it_came)
+{
+    running();
+    put_owned("t", "in_progress", LEASE, 104);
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    expect("");
+    lose_lease();
+    put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect("kill a#1\n");
+}
+END_TEST
+
 START_TEST(a_new_link_with_a_new_lease_rejoins)
 {
     running();
@@ -664,6 +679,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_spec_that_a_restored_etcd_does_not_have_is_written_again);
     tcase_add_test(t, a_life_that_stays_after_a_restore_is_somebody_else);
     tcase_add_test(t, a_new_link_goes_on_with_the_same_incarnation);
+    tcase_add_test(t, a_new_link_knows_what_was_begun_before_it_came);
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
     tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
                         COUNT(RECOVERED));
