@@ -30,6 +30,16 @@ static const char BY_LIST[] = "M(meta) and M(clock) imply it: a mirror tells all
 static const char BY_HEAD[] =
     "M(task) implies it: the entry's number is that of the head + 1, and whoever put an entry "
     "with that number has moved the head with the same Txn";
+static const char BY_SESSION[] =
+    "the session takes nothing for unfrozen before a Txn sent after the freeze has committed, "
+    "and "
+    "in what is left of that lease's time the keeper stops it at five sixths";
+static const char BY_KEEPER[] = "the keeper stops everything at five sixths, and a second "
+                                "after a lease is known to be lost, "
+                                "by itself: the link's word comes at the same moment";
+static const char BY_WITHDRAWAL[] = "the rejoin compares that no command is there: who does "
+                                    "not make way stands still until it is "
+                                    "withdrawn, and adopts all of its tasks then or is killed";
 
 /* clang-format off */
 static const struct hfs_mutant MUTANTS[] = {
@@ -111,11 +121,19 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_GENERATION, "restores", NULL),
     RULE(NO_BAD, "garbage", NULL),
     RULE(ANY_EXIT, "calm", NULL),
-#define X(NAME, TEXT)                                                                          \
-    { .name = #NAME, .rules = UINT64_C(1) << HF_MUTANT_##NAME,                                 \
-      .story = "tests/unit/test_node_mutant.c" },
-    HF_MUTANT_NODE_MAP(X)
-#undef X
+    RULE(THAW_UNPROVEN, "calm", BY_SESSION),
+    RULE(THAW_UNADOPTED, "calm", NULL),
+    RULE(ADOPT_SOME, "calm", NULL),
+    RULE(NO_FREEZE, "calm", BY_KEEPER),
+    RULE(NO_LOST_FREEZE, "calm", BY_KEEPER),
+    RULE(KEEP_REPLACED, "calm", NULL),
+    RULE(KEEP_COMMANDED, "calm", BY_WITHDRAWAL),
+    RULE(END_LATER, "people", NULL),
+    RULE(NO_REAP, "orders", NULL),
+    RULE(BOOT_TWICE, NULL, NULL),
+    RULE(START_JEOPARDY, NULL, NULL),
+    RULE(CLAIM_JEOPARDY, NULL, NULL),
+    RULE(ANY_RESERVED, NULL, NULL),
 };
 /* clang-format on */
 
