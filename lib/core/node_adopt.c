@@ -122,6 +122,18 @@ void hf_node_on_adopted(struct node_agent *a, const struct hf_event_outcome *out
         hf_node_clear_cell(&a->todo[--a->todo_count]);
 }
 
+/* Of a life after the one that the keeper knew of: an earlier link had registered the process
+ * again and went before it could say so, or another process has been this agent since. */
+static bool is_unheard(const struct node_agent *a, const struct hf_cell *cell)
+{
+    struct hf_seen_task task = hf_node_seen_task(cell);
+
+    return a->blind && a->life_count > 0 && !is_kept(a, cell) && task.task->owner != NULL &&
+           strcmp(task.task->owner->agent, a->name) == 0 &&
+           hf_task_is_owned(task.task->state) &&
+           hf_rows_owner_rev(&task) > a->lives[0].create_rev;
+}
+
 /* What one task that was read means for the agent. Needs no memory but what was set aside. */
 static void sort_task(struct node_agent *a, struct hf_fleet_change *found, char *text)
 {
@@ -130,8 +142,9 @@ static void sort_task(struct node_agent *a, struct hf_fleet_change *found, char 
 
     if (owned != NULL) {
         owned->found = is_kept(a, &cell);
-        if (owned->found &&
-            hf_node_task(&cell)->state == HOLDFAST__V1__TASK__STATE__in_progress)
+        if ((owned->found &&
+             hf_node_task(&cell)->state == HOLDFAST__V1__TASK__STATE__in_progress) ||
+            is_unheard(a, &cell))
             owned->begun = true; /* an earlier link has heard of it */
     }
     if (!is_left(a, &cell))

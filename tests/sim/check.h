@@ -39,6 +39,9 @@ void hfs_check_runs(struct hfs_check *check, const char *agent, const char *inst
                     int64_t lease);
 void hfs_check_stands(struct hfs_check *check, const char *instance);
 
+/* It stood still, and runs again. */
+void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *instance);
+
 /* It does something for a task. */
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
                       const char *task);

@@ -49,3 +49,26 @@ void hfs_check_effect(struct hfs_check *check, const char *agent, const char *in
         hfs_check_violate(check, "I3 %s works on %s, which is %s and not its own any more",
                           agent, task->name, hfs_check_state_name(task->state));
 }
+
+static bool is_owned(const struct c_task *task)
+{
+    return task->exists && (task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+                            task->state == HOLDFAST__V1__TASK__STATE__in_progress);
+}
+
+void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *instance)
+{
+    const struct c_process *process = hfs_check_find_process(check, instance);
+    const struct c_life *life = &hfs_check_agent(check, agent)->life;
+
+    if (process == NULL || hfs_check_excuses(check, process->lease))
+        return;
+    for (size_t i = 0; i < check->task_count; i++) {
+        const struct c_task *task = &check->tasks[i];
+
+        if (is_owned(task) && strcmp(task->owner, agent) == 0 &&
+            strcmp(task->owner_instance, instance) == 0 && task->owner_rev != life->create_rev)
+            hfs_check_violate(check, "I3 %s runs again, and %s is still of the life before",
+                              agent, task->name);
+    }
+}

@@ -279,6 +279,7 @@ static void thaw(struct hfs_agent *agent, int64_t incarnation)
              agent->host->name);
     agent->frozen = false;
     publish(agent);
+    hfs_check_thawed(agent->host->cluster->check, agent->config->name, agent->instance);
     tell(agent, HF_PROCESS_THAWED, NULL);
     if (agent->missed)
         after(agent->host, &agent->timer, 1);

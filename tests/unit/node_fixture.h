@@ -464,6 +464,19 @@ static inline void lose_lease(void)
 /* What may have become of a write whose outcome is unknown. */
 static const enum fate LOST[] = { LOSE, LOSE_DONE };
 
+/* Another link goes on with what the keeper holds of a. */
+static inline void take_over(struct hf_node_held held)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+    struct hf_node_agent_config cfg = { .name = "a", .spec = &spec, .held = held };
+
+    spec.role = (char *)"r";
+    spec.launcher = (char *)"sh";
+    hf_node_free(w.node);
+    w.node = make_node(&cfg, 1, NULL);
+    ck_assert_ptr_nonnull(w.node);
+}
+
 /* Every story is told twice. */
 
 static inline void let_memory_fail(void)

@@ -504,18 +504,6 @@ END_TEST
 
 /* A link that takes over. */
 
-static void take_over(struct hf_node_held held)
-{
-    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
-    struct hf_node_agent_config cfg = { .name = "a", .spec = &spec, .held = held };
-
-    spec.role = (char *)"r";
-    spec.launcher = (char *)"sh";
-    hf_node_free(w.node);
-    w.node = make_node(&cfg, 1, NULL);
-    ck_assert_ptr_nonnull(w.node);
-}
-
 static const struct {
     const char *health, *log;
 } RECOVERED[] = {
@@ -614,6 +602,21 @@ START_TEST(a_new_link_asks_though_it_took_the_old_life_for_its_own)
 }
 END_TEST
 
+START_TEST(a_new_link_ends_what_owns_a_task_as_a_life_that_it_never_heard_of)
+{
+    running();
+    put_owned("t", "in_progress", 77, 105);
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    expire(LEASE);
+    w.quiet = true;
+    list_all();
+    lease_is(HF_LEASE_HELD, 43, true);
+    ignore();
+    has("agents/a/exit", "fenced");
+}
+END_TEST
+
 START_TEST(a_new_link_does_not_start_again_what_ended_while_there_was_none)
 {
     begin();
@@ -684,6 +687,7 @@ static void add_stories(TCase *t)
     tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
                         COUNT(RECOVERED));
     tcase_add_test(t, a_new_link_asks_though_it_took_the_old_life_for_its_own);
+    tcase_add_test(t, a_new_link_ends_what_owns_a_task_as_a_life_that_it_never_heard_of);
     tcase_add_test(t, a_new_link_does_not_start_again_what_ended_while_there_was_none);
     tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
     tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_ended);
