@@ -49,7 +49,7 @@ static const struct hfs_mutant MUTANTS[] = {
       .dropped = { HFS_CONTROLLER, HF_KEY_##KIND, COMPARES } }
     CONTROLLER(DROP_TERM, LEADER, CREATE | LEASE, "late", "that somebody else leads"),
     CONTROLLER(DROP_CAMPAIGN, LEADER, ABSENT, "late", "that somebody leads already"),
-    CONTROLLER(DROP_TASK, TASK, MOD, "cancels", "that the task was changed"),
+    CONTROLLER(DROP_TASK, TASK, MOD, "stops", "that the task was changed"),
     CONTROLLER(DROP_RECOVERY, RECOVERY, MOD, "late", "that its recovery was counted"),
     CONTROLLER(DROP_OWNER_GONE, AGENT_LIVE, GONE, "watches", "that its owner is live"),
     CONTROLLER(DROP_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
@@ -57,7 +57,7 @@ static const struct hfs_mutant MUTANTS[] = {
     CONTROLLER(DROP_COMMAND, COMMAND, MOD, "withdrawals", "that the command was served"),
     CONTROLLER(DROP_SPEC, AGENT_SPEC, MOD, "specs", "that the agent is another one"),
     CONTROLLER(DROP_WANTED, WANTED, MOD, "stops", "that it is wanted stopped"),
-    CONTROLLER(DROP_EVENT, EVENT, ABSENT, "laggards", "that the entry's number is taken"),
+    CONTROLLER(DROP_EVENT, EVENT, ABSENT, "late", "that the entry's number is taken"),
     CONTROLLER(DROP_CLOCK, CLOCK, MOD, "late", "that the cluster clock has gone on"),
     /* A and what goes with it: Txns of an agentd. */
 #define AGENTD(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
