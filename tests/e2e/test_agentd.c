@@ -417,6 +417,49 @@ START_TEST(an_agent_stands_still_while_nobody_can_be_sure_of_it)
 }
 END_TEST
 
+static void write_file(const char *name, const char *text)
+{
+    char path[400];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, name);
+    file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* The bodies lie in files of which the next life of the agent finds the newest. */
+START_TEST(agents_of_a_configuration_keep_their_checkpoints_in_files)
+{
+    char config[300];
+    struct hft_program agentd = { 0 };
+    char *log;
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n"
+                              "checkpoints: {store: file}\n");
+    write_file("worker.yaml", "name: worker\nparameters: [model=(small|large)]\n"
+                              "command: [env, STEP_SECONDS=0.1, python3, " HOLDFAST_SOURCE_DIR
+                              "/examples/python/worker.py]\n");
+    write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: worker\nparameters: [model=small]\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    begin_leader();
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, "--ttl", "10s", NULL);
+    submit("t1", "r1", "12");
+    await("checkpoints/t1/0000000000000000003", "\"store\":\"file\"");
+    ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
+    await("tasks/t1", "\"state\":\"completed\"");
+    await_line("agents/a1.log", "completed t1");
+    log = read_file("agents/a1.log");
+    ck_assert_msg(strstr(log, "resume t1 behind step") != NULL, "%s", log);
+    free(log);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    check_log();
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+}
+END_TEST
+
 /* What an agent may ask, and what it is told when that makes no sense. */
 
 static char token[80], sock[300];
@@ -598,6 +641,7 @@ int main(void)
     tcase_add_test(stories, a_link_that_is_killed_costs_nothing);
     tcase_add_test(stories, an_agentd_that_crashed_is_followed_by_another_at_once);
     tcase_add_test(stories, an_agent_stands_still_while_nobody_can_be_sure_of_it);
+    tcase_add_test(stories, agents_of_a_configuration_keep_their_checkpoints_in_files);
     tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
     tcase_add_checked_fixture(words, scratch, no_scratch);
     tcase_set_timeout(words, 120);
