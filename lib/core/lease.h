@@ -168,13 +168,13 @@ struct hf_lease {
     hf_ms doubt_at;
     hf_ms verify_at; /* not before then */
 
-    uint64_t term;
-    bool stale;           /* since the last that counted, an answer of an older one came */
+    uint64_t term;        /* highest seen */
     uint64_t verify_term; /* highest seen when the last VERIFY left, */
     uint64_t grant_term;  /* or the last grant */
     struct hf_lease_member members[HF_LEASE_MEMBERS];
     uint8_t member_count;
     uint8_t member_next; /* the one to be replaced when the table is full */
+    bool stale;          /* since the last that counted, an answer of an older term came */
 };
 
 /* Starts without a lease. `policy` must have passed its check. */
