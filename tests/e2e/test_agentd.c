@@ -402,8 +402,10 @@ END_TEST
  * on as the same process, registered. */
 START_TEST(an_agent_stands_still_while_nobody_can_be_sure_of_it)
 {
-    pid_t agentd =
-        start("a1", (const char *[]){ "sh", "-c", SAY_READY "exec sleep 600", NULL });
+    pid_t agentd = start("a1", (const char *[]){ "sh", "-c",
+                                                 SAY_READY CURL
+                                                 "-N http://localhost/v1/events >\"$0\"/events",
+                                                 dir.path, NULL });
     pid_t agent;
 
     await("agents/a1/report", "\"state\":\"ready\"");
@@ -412,6 +414,8 @@ START_TEST(an_agent_stands_still_while_nobody_can_be_sure_of_it)
     await_line("agentd.log", "event=fenced");
     hft_etcd_resume(&server);
     await_line("agentd.log", "event=thawed");
+    await_line("events", "event: jeopardy\ndata: {\"until\":");
+    await_line("events", "event: thawed\ndata: {\"frozenFor\":");
     ck_assert_int_eq(number_in("agents/a1/live", "\"pid\""), agent);
     (void)stop(agentd);
 }
