@@ -177,10 +177,9 @@ void hfs_check_restored(struct hfs_check *check)
     check->restored_at = check->world->now;
     check->writer = NULL;
     check->was_restored = true;
-    for (size_t i = 0; i < store->key_count; i++) {
-        if (store->keys[i]->newest->version > 0)
-            take_entry(check, store->keys[i]->newest);
-    }
+    /* What was deleted, too: an agent that a person removed stays removed. */
+    for (size_t i = 0; i < store->key_count; i++)
+        take_entry(check, store->keys[i]->newest);
     look(check, false);
     check->revision = store->revision;
 }

@@ -19,6 +19,7 @@ struct hfs_trouble {
     struct hfs_cluster *cluster;
     struct hfs_snapshot *snapshot;
     struct ending *endings;
+    struct hfs_timer correcting; /* what a slip of the hand left, once the faults are over */
 };
 
 const char *hfs_fault_name(enum hfs_fault_kind kind)
@@ -108,28 +109,47 @@ static void put(struct hfs_cluster *cluster, const char *key, struct hf_bytes va
 }
 
 /* Somebody's hand slipped: something stands before the record of an agent's spec. In the end it
- * is taken away again, unless the record is gone or was written anew. */
-static void spoil_spec(struct hfs_cluster *cluster, const struct hfs_fault *fault, bool spoil)
+ * is taken away again, unless the record is gone or was written anew. False when etcd took
+ * nothing in. */
+static bool spoil_spec(struct hfs_cluster *cluster, const char *agent, bool spoil)
 {
     static const char GARBAGE[] = "slip ";
     enum { LEN = sizeof GARBAGE - 1 };
-    struct hf_key key = { HF_KEY_AGENT_SPEC, .name = agent_of(cluster, fault->a) };
+    struct hf_key key = { HF_KEY_AGENT_SPEC, .name = agent };
     char text[HF_KEY_SIZE], value[1024];
     const struct hfs_entry *entry;
     bool spoilt;
+    int64_t before;
 
     hfs_must(hf_key_format(HFS_NS, &key, text, NULL));
     entry = hfs_store_get(hfs_etcd_get_store(cluster->etcd), hf_bytes_of(text));
     if (entry == NULL || entry->value_len + LEN > sizeof value)
-        return;
+        return true;
     spoilt = entry->value_len > LEN && memcmp(entry->value, GARBAGE, LEN) == 0;
     if (spoilt == spoil)
-        return;
+        return true;
     memcpy(value, GARBAGE, LEN);
     memcpy(value + (spoil ? LEN : 0), entry->value + (spoil ? 0 : LEN),
            entry->value_len - (spoil ? 0 : LEN));
+    before = entry->mod_rev;
     put(cluster, text,
         (struct hf_bytes){ value, spoil ? entry->value_len + LEN : entry->value_len - LEN });
+    entry = hfs_store_get(hfs_etcd_get_store(cluster->etcd), hf_bytes_of(text));
+    return entry == NULL || entry->mod_rev != before;
+}
+
+/* Corrects every spec; etcd may be full or without a leader meanwhile, and a restored one has
+ * what was corrected long ago. */
+static void correct_specs(struct hfs_timer *timer)
+{
+    struct hfs_trouble *trouble = OWNER(timer, struct hfs_trouble, correcting);
+    struct hfs_cluster *cluster = trouble->cluster;
+    bool all = true;
+
+    for (unsigned i = 0; i < cluster->cfg.agent_count; i++)
+        all = spoil_spec(cluster, cluster->cfg.agents[i].name, false) && all;
+    if (!all)
+        hfs_timer_start(&cluster->world, timer, cluster->world.now + 1000);
 }
 
 /* What ends with its time. */
@@ -173,7 +193,9 @@ static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
         faults->early_progress = false;
         break;
     case HFS_FAULT_NO_SPACE: faults->no_space = false; break;
-    case HFS_FAULT_GARBAGE: spoil_spec(cluster, fault, false); break;
+    case HFS_FAULT_GARBAGE:
+        (void)spoil_spec(cluster, agent_of(cluster, fault->a), false);
+        break;
     default: break;
     }
 }
@@ -353,7 +375,7 @@ static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
         break;
     case HFS_FAULT_RESTORE: restore(trouble); break;
     case HFS_FAULT_NO_SPACE: faults->no_space = true; break;
-    case HFS_FAULT_GARBAGE: spoil_spec(cluster, fault, true); break;
+    case HFS_FAULT_GARBAGE: (void)spoil_spec(cluster, agent_of(cluster, fault->a), true); break;
     default: break;
     }
 }
@@ -385,6 +407,8 @@ void hfs_trouble_heal(struct hfs_trouble *trouble)
     for (unsigned i = 0; i < cluster->cfg.hosts; i++)
         hfs_keeper_start(&cluster->hosts[i]);
     hfs_net_poke(&cluster->net);
+    trouble->correcting.fn = correct_specs;
+    correct_specs(&trouble->correcting);
 }
 
 struct hfs_trouble *hfs_trouble_new(struct hfs_cluster *cluster)
@@ -404,6 +428,7 @@ void hfs_trouble_free(struct hfs_trouble *trouble)
         hfs_timer_stop(&trouble->cluster->world, &ending->timer);
         free(ending);
     }
+    hfs_timer_stop(&trouble->cluster->world, &trouble->correcting);
     hfs_snapshot_free(trouble->snapshot);
     free(trouble);
 }
