@@ -69,6 +69,18 @@ void hf_health_begin(const struct hf_engine *e, const struct hf_agent *agent,
     set_life(e, agent, draft);
 }
 
+void hf_health_guard(const struct hf_agent *agent, struct hf_plan *plan)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+
+    if (health != NULL && agent->commands == NULL &&
+        hf_name_check("host", health->command_host, NULL) == HF_OK)
+        hf_plan_guard(
+            plan,
+            (struct hf_key){ HF_KEY_COMMAND, .name = health->command_host, .sub = agent->name },
+            HF_GUARD_ABSENT, 0);
+}
+
 void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State state,
                    const char *why, const char *next, hf_ms at)
 {
@@ -113,6 +125,7 @@ int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_healt
     int rc;
 
     hf_draft_begin(e, ret);
+    hf_health_guard(agent, &ret->plan);
     hf_row_write(&ret->plan, &e->term, (struct hf_key){ HF_KEY_HEALTH, .name = agent->name },
                  &agent->health.seen, &draft->record.base);
     if (kind != HOLDFAST__V1__EVENT__KIND__unknown)

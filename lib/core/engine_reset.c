@@ -98,6 +98,7 @@ int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_d
         return review(e, task, &c, ret);
     hf_draft_begin(e, ret);
     draft_health(e, task, death, &c, &health);
+    hf_health_guard(agent, &ret->plan);
     hf_recover_store(&c.recover, task->name, &recovery);
     hf_row_reset(&ret->plan, &e->term, &seen, &task->recovery.seen,
                  &(struct hf_reset){ .pending = c.decision.verdict == HF_RECOVER_NOW,

@@ -239,6 +239,7 @@ int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
         hf_health_set_recover(&health, &c.agent);
     health.record.command_host = (char *)order->host->name;
     health.record.host = (char *)order->host->name;
+    hf_health_guard(agent, &ret->plan);
     if (task != NULL)
         add_reset(e, agent, task, &c, ret);
     add_order(e, agent, task, order, &health, ret);

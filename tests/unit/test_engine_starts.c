@@ -218,6 +218,23 @@ START_TEST(a_second_start_of_one_agent_is_withdrawn)
 }
 END_TEST
 
+/* The watch has lost the command, and the engine takes it for served: etcd knows better. */
+START_TEST(a_start_that_we_do_not_see_is_outstanding_until_etcd_says_that_it_is_not)
+{
+    agent_ends("a", "crashed");
+    ignore();
+    tell_pair(full_key("commands/h1/a"), NULL);
+    pass(60000);
+    ck_assert_str_ne(get("commands/h1/a"), "");
+    ck_assert_str_eq(get("commands/h2/a"), "");
+    ck_assert(has("health/a", "\"commandHost\":\"h1\""));
+    erase("commands/h1/a");
+    pass(60000);
+    ck_assert(get("commands/h1/a")[0] != '\0' || get("commands/h2/a")[0] != '\0');
+    ignore();
+}
+END_TEST
+
 START_TEST(who_finds_no_host_is_started_when_one_comes)
 {
     expire(0x2);
@@ -250,6 +267,7 @@ int main(void)
     tcase_add_test(t, who_crashes_again_and_again_waits_longer_and_is_held_in_the_end);
     tcase_add_test(t, another_leader_waits_at_least_as_long_as_the_one_before_would_have);
     tcase_add_test(t, a_second_start_of_one_agent_is_withdrawn);
+    tcase_add_test(t, a_start_that_we_do_not_see_is_outstanding_until_etcd_says_that_it_is_not);
     tcase_add_test(t, who_finds_no_host_is_started_when_one_comes);
     return run("core/engine starts", t);
 }
