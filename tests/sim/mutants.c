@@ -67,7 +67,7 @@ static const struct hfs_mutant MUTANTS[] = {
     AGENTD(AGENTD_LIFE_CREATE, AGENT_LIVE, CREATE, "late", "that the life is another one"),
     AGENTD(AGENTD_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
     AGENTD(AGENTD_TASK, TASK, MOD, "people", "that the task was changed"),
-    AGENTD(AGENTD_WANTED, WANTED, MOD, "people", "that it is wanted stopped"),
+    AGENTD(AGENTD_WANTED, WANTED, MOD, "stops", "that it is wanted stopped"),
     AGENTD(AGENTD_SPEC, AGENT_SPEC, MOD, "people", "that the agent is another one"),
     AGENTD(AGENTD_COMMAND, COMMAND, MOD, "orders", "that the command was withdrawn"),
     AGENTD(AGENTD_NO_COMMAND, COMMAND, ABSENT, "orders", "that a start was ordered here"),
