@@ -19,13 +19,15 @@
 #include <check.h>
 
 #include "support/port.h"
+#include "support/wait.h"
 
-#define CHUNK_BYTES   65536
-#define QUEUE_BYTES   (8U << 20) /* a sender waits when so much waits in the proxy */
-#define CONNS_MAX     512
-#define POLL_IDLE_MS  1000
-#define LISTEN_QUEUED 128
-#define FIRST_BYTES   1024
+#define CHUNK_BYTES     65536
+#define QUEUE_BYTES     (8U << 20) /* a sender waits when so much waits in the proxy */
+#define CONNS_MAX       512
+#define POLL_IDLE_MS    1000
+#define LISTEN_QUEUED   128
+#define LISTEN_AGAIN_MS 10000
+#define FIRST_BYTES     1024
 
 /* Bytes read together; they leave together, once due. */
 struct chunk {
@@ -103,8 +105,21 @@ static int open_listener(uint16_t port)
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) == 0 &&
         bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0 && listen(fd, LISTEN_QUEUED) == 0)
         return fd;
+    int why = errno;
     (void)close(fd);
+    errno = why;
     return -1;
+}
+
+/* A process that was just forked holds the old listener until it executes its program. */
+static int open_listener_again(uint16_t port)
+{
+    hf_ms give_up = hft_now() + LISTEN_AGAIN_MS;
+    int fd;
+
+    while ((fd = open_listener(port)) < 0 && errno == EADDRINUSE && hft_now() < give_up)
+        (void)poll(NULL, 0, 5);
+    return fd;
 }
 
 static void reset_and_close(int fd)
@@ -195,7 +210,7 @@ static void move_door(struct hft_proxy *proxy)
         (void)close(proxy->listen_fd);
         proxy->listen_fd = -1;
     } else if (proxy->door == HFT_PROXY_OPEN && proxy->listen_fd < 0) {
-        proxy->listen_fd = open_listener(proxy->port.number);
+        proxy->listen_fd = open_listener_again(proxy->port.number);
     }
 }
 
