@@ -13,7 +13,7 @@
 #include "sim/profile.h"
 #include "sim/scenario.h"
 
-enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 360 };
+enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 440 };
 
 struct options {
     uint64_t from, seeds;

@@ -126,7 +126,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(ADOPT_SOME, "calm", NULL),
     RULE(NO_FREEZE, "calm", BY_KEEPER),
     RULE(NO_LOST_FREEZE, "calm", BY_KEEPER),
-    RULE(KEEP_REPLACED, "calm", NULL),
+    RULE(KEEP_REPLACED, "orders", NULL),
     RULE(KEEP_COMMANDED, "calm", BY_WITHDRAWAL),
     RULE(END_LATER, "people", NULL),
     RULE(NO_REAP, "orders", NULL),
