@@ -17,7 +17,7 @@
 #include "etcd/mirror.h"
 #include "schema/json.h"
 
-enum { PATIENCE_MS = 180000, SYNC_MS = 15000, BOOT_ID_SIZE = 64 };
+enum { PATIENCE_MS = 180000, SYNC_MS = 15000, BOOT_ID_SIZE = 64, START_TIME_FIELD = 22 };
 
 /* The agent that it is done to, as it was before. */
 struct victim {
@@ -78,12 +78,11 @@ static bool is_of_this_machine(const Holdfast__V1__Live *live)
     return here && strcmp(boot_id, live->boot_id) == 0;
 }
 
-/* Field 22 of /proc/PID/stat; 0 when there is no such process. The name in field 2 may have any
+/* Of /proc/PID/stat; 0 when there is no such process. The name in field 2 may have any
  * character in it: look behind its last parenthesis. */
 static int64_t start_time_of(pid_t pid)
 {
     char path[64], text[1024] = "";
-    long long start = 0;
     const char *rest;
     FILE *file;
 
@@ -94,13 +93,9 @@ static int64_t start_time_of(pid_t pid)
     (void)!fgets(text, sizeof text, file);
     (void)fclose(file);
     rest = strrchr(text, ')');
-    if (rest == NULL ||
-        sscanf(rest + 1,
-               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
-               " %*d %*d %lld",
-               &start) != 1)
-        return 0;
-    return start;
+    for (int field = 2; rest != NULL && field < START_TIME_FIELD; field++)
+        rest = strchr(rest + 1, ' ');
+    return rest != NULL ? strtoll(rest, NULL, 10) : 0;
 }
 
 struct choice {

@@ -63,7 +63,8 @@ static int keep_event(struct hf_fleet_change *found, void *arg)
     if (events->count == CLI_LIVE_EVENTS) {
         hf_json_free(&events->items[0]->base);
         events->count--;
-        memmove(events->items, events->items + 1, events->count * sizeof events->items[0]);
+        memmove(events->items, events->items + 1,
+                events->count * sizeof(Holdfast__V1__Event *));
         memmove(events->seqs, events->seqs + 1, events->count * sizeof events->seqs[0]);
     }
     events->items[events->count] = (Holdfast__V1__Event *)found->record;
@@ -126,7 +127,7 @@ static void look_at(enum hf_fleet_kind kind, void *object, void *arg)
     if (kind == HF_FLEET_AGENT && ((struct hf_agent *)object)->spec.record != NULL) {
         picture->whole =
             picture->whole && hf_grow(&picture->agents, &picture->agent_cap,
-                                      picture->agent_count + 1, sizeof *picture->agents);
+                                      picture->agent_count + 1, sizeof(struct hf_agent *));
         if (picture->whole)
             picture->agents[picture->agent_count++] = object;
         picture->live += ((struct hf_agent *)object)->live.record != NULL;
@@ -275,7 +276,7 @@ static int refresh(struct cli *cli, struct cli_live *live, const struct hf_fleet
     hf_fleet_each(fleet, HF_FLEET_AGENT, look_at, &picture);
     hf_fleet_each(fleet, HF_FLEET_TASK, look_at, &picture);
     if (picture.agent_count > 0)
-        qsort(picture.agents, picture.agent_count, sizeof *picture.agents, by_name);
+        qsort(picture.agents, picture.agent_count, sizeof(struct hf_agent *), by_name);
     rc = live->screen ? draw(cli, live, &picture, events) : print_new(cli, live, events);
     if (rc == HF_OK && live->demo)
         rc = give_work(cli, live, fleet, &picture);
