@@ -42,8 +42,10 @@ END
 "$cc" -std=gnu17 -Wall -Wextra -Werror -I . "${cflags[@]}" main.c "${libs[@]}" -o main
 libdir=$(dirname "$(find usr -name libholdfast-etcd.so)")
 LD_LIBRARY_PATH=$libdir ./main
-for example in "$source_dir"/examples/c/*.c; do
-    "$cc" -Wall -Werror "${cflags[@]}" "$example" "${libs[@]}" -o example
+"$cc" -Wall -Werror "${cflags[@]}" "$source_dir/examples/c/presence.c" "${libs[@]}" -o example
+for program in bin/agentd bin/holdfast bin/holdfast-controller libexec/holdfast/agentd-link \
+    libexec/holdfast/demo-agent; do
+    test -x "usr/$program"
 done
 test -L "$libdir/libholdfast-etcd.so.0"
 test -s usr/share/doc/holdfast/LICENSE
