@@ -233,17 +233,27 @@ END_TEST
     "n=0; while :; do n=$((n+1)); echo $n > $D/" file ".new; mv $D/" file ".new $D/" file      \
     "; done"
 
+struct growth {
+    const char *file;
+    long beyond;
+};
+
+static bool has_grown(void *arg)
+{
+    const struct growth *growth = arg;
+
+    return hft_keeper_number(k, growth->file) > growth->beyond;
+}
+
 static bool does_grow(const char *file)
 {
-    hf_ms until = hft_now() + LONG_MS;
-    long was = hft_keeper_number(k, file);
+    return hft_wait(has_grown, &(struct growth){ file, hft_keeper_number(k, file) + 1 },
+                    LONG_MS);
+}
 
-    while (hft_now() < until) {
-        if (hft_keeper_number(k, file) > was + 1)
-            return true;
-        (void)usleep(1000);
-    }
-    return false;
+static bool has_stopped_itself(void *arg)
+{
+    return hft_process_state(*(const pid_t *)arg) == 'T';
 }
 
 START_TEST(frozen_stands_still_and_thawed_runs_as_before)
@@ -257,9 +267,10 @@ START_TEST(frozen_stands_still_and_thawed_runs_as_before)
     hft_keeper_wait_file(k, "one");
     hft_keeper_wait_file(k, "two");
     hft_keeper_wait_file(k, "self");
+    (void)hft_keeper_run(k, "free", "i2", COUNT("free"));
+    hft_keeper_wait_file(k, "free");
     pid_t self = (pid_t)hft_keeper_number(k, "self");
-    while (hft_process_state(self) != 'T')
-        (void)usleep(1000);
+    hft_wait_or_fail(has_stopped_itself, &self, LONG_MS, "a process that stops itself");
     for (int round = 0; round < 5; round++) {
         ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
         const struct agentd_agent *a = hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
@@ -268,7 +279,7 @@ START_TEST(frozen_stands_still_and_thawed_runs_as_before)
         ck_assert_uint_eq(a->done_order, a->order);
         long one = hft_keeper_number(k, "one");
         long two = hft_keeper_number(k, "two");
-        (void)usleep(50000);
+        ck_assert(does_grow("free")); /* time passes for others */
         ck_assert_int_eq(hft_keeper_number(k, "one"), one);
         ck_assert_int_eq(hft_keeper_number(k, "two"), two);
         ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
@@ -301,6 +312,21 @@ static void extend_and_spawn(const char *agent, const char *instance, uint32_t f
     (void)hft_keeper_wait(k, instance, AGENTD_STATE_RUNNING);
 }
 
+/* The fence must have fallen: its time, a fifth of a second, and what the machine stood still.
+ */
+struct fence_due {
+    int64_t deadline_ns;
+    struct hft_ticker *ticker;
+};
+
+static bool is_past_fence(void *arg)
+{
+    const struct fence_due *due = arg;
+
+    return hft_now() * 1000000 >=
+           due->deadline_ns + 200000000 + hft_ticker_stall(due->ticker) * 1000000;
+}
+
 START_TEST(fence_falls_on_time_while_the_link_is_stopped)
 {
     struct hft_ticker ticker;
@@ -319,8 +345,8 @@ START_TEST(fence_falls_on_time_while_the_link_is_stopped)
     };
     ck_assert_uint_eq(hft_keeper_raw(k, &lease, sizeof lease), AGENTD_CODE_OK);
     hft_keeper_pause_link(k);
-    while (hft_now() * 1000000 < deadline + 200000000 + hft_ticker_stall(&ticker) * 1000000)
-        (void)usleep(1000);
+    hft_wait_or_fail(is_past_fence, &(struct fence_due){ deadline, &ticker }, LONG_MS,
+                     "the fence");
     long froze = hft_keeper_number(k, "froze");
     long killed = hft_keeper_number(k, "killed");
     ck_assert(does_grow("held"));
@@ -578,23 +604,42 @@ START_TEST(signals_are_told_and_shutdown_gives_the_code)
 }
 END_TEST
 
+/* Signals of one kind merge while nobody looks: so it is told until it has heard three. */
+static bool is_told_until_it_ends(void *arg)
+{
+    if (hft_process_has_ended(k->pid, arg))
+        return true;
+    (void)kill(k->hello.keeper_pid, SIGTERM);
+    return false;
+}
+
 START_TEST(third_signal_ends_all)
 {
     if (!begin(_i))
         return;
     pid_t pid = hft_keeper_run(k, "a", "i1", "sleep 1000")->pid;
     hft_keeper_pause_link(k);
-    for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(kill(k->hello.keeper_pid, SIGTERM), 0);
-        (void)usleep(50000); /* signals of one kind merge */
-    }
-    int status = hft_process_reap(k->pid, LONG_MS);
+    int status = 0;
+    hft_wait_or_fail(is_told_until_it_ends, &status, LONG_MS, "the keeper's end");
     k->pid = 0;
     ck_assert_int_eq(WEXITSTATUS(status), 128 + SIGTERM);
     wait_gone(pid);
     finish();
 }
 END_TEST
+
+struct look {
+    const char *path;
+    struct stat *ret_stat;
+};
+
+/* A log that is being rotated is between two names for a moment. */
+static bool is_there(void *arg)
+{
+    const struct look *look = arg;
+
+    return stat(look->path, look->ret_stat) == 0;
+}
 
 START_TEST(output_is_bounded_and_one_flood_does_not_hold_up_others)
 {
@@ -613,12 +658,10 @@ START_TEST(output_is_bounded_and_one_flood_does_not_hold_up_others)
                          "hello\n");
     }
     (void)snprintf(path, sizeof path, "%s/agents/flood.log.1", k->state);
-    while (stat(path, &st) < 0)
-        (void)usleep(10000);
+    hft_wait_or_fail(is_there, &(struct look){ path, &st }, LONG_MS, "a second log");
     ck_assert_int_le(st.st_size, 1 << 20);
     (void)snprintf(path, sizeof path, "%s/agents/flood.log", k->state);
-    while (stat(path, &st) < 0) /* it is between two names for a moment */
-        (void)usleep(1000);
+    hft_wait_or_fail(is_there, &(struct look){ path, &st }, LONG_MS, "the log");
     ck_assert_int_le(st.st_size, 1 << 20);
     ck_assert_uint_eq(st.st_mode & 077, 0);
     (void)snprintf(path, sizeof path, "%s/agents/quiet.log", k->state);
