@@ -15,6 +15,7 @@
 struct put {
     struct link_call *call; /* NULL: whoever asked is gone */
     struct link *link;
+    char agent[AGENTD_NAME_BYTES];
     char task[HF_NAME_SIZE];
     char store[8];
     char key[LINK_STORE_KEY_BYTES];
@@ -83,7 +84,7 @@ static void on_entry(const struct hf_intent_reply *reply, void *arg)
     if (reply->err == HF_OK) {
         if (call != NULL)
             reply_entry(put, reply->seq);
-        link_chain_prune(put->link, put->task, reply->seq);
+        link_chain_prune(put->link, put->agent, put->task, reply->seq);
     } else {
         if (reply->err == HF_ECONFLICT || reply->err == HF_EINVAL || reply->err == HF_ENOENT)
             link_store_drop(put->link->store, put->task, put->store, put->key);
@@ -131,6 +132,7 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     }
     put->call = call;
     put->link = link;
+    (void)snprintf(put->agent, sizeof put->agent, "%s", call->process->who.agent);
     memcpy(put->task, call->task, sizeof put->task);
     call->state = put;
     call->on_cancel = cancel_put;

@@ -157,32 +157,63 @@ int link_chain_read(struct link *link, const char *task, link_chain_fn fn, void 
 struct prune {
     struct link *link;
     int64_t upto;
+    char agent[AGENTD_NAME_BYTES];
+    int64_t lease, create_rev; /* of the life that may do it */
+};
+
+/* A body, which goes when the entry that names it has gone. */
+struct removal {
+    struct link *link;
+    char task[HF_NAME_SIZE];
+    char store[8];
+    char key[LINK_STORE_KEY_BYTES];
 };
 
 static void on_removed(const struct hf_txn_result *result, void *arg)
 {
-    (void)result; /* what is left is removed with the next checkpoint */
-    (void)arg;
+    struct removal *removal = arg;
+
+    /* What is left is removed with the next checkpoint. */
+    if (result->result.err == HF_OK && result->succeeded)
+        link_store_drop(removal->link->store, removal->task, removal->store, removal->key);
+    free(removal);
 }
 
-static void remove_entry(struct link *link, const Holdfast__V1__Checkpoint *entry,
+static void remove_entry(const struct prune *prune, const Holdfast__V1__Checkpoint *entry,
                          int64_t mod_rev)
 {
-    char key[HF_KEY_SIZE];
-    struct hf_plan_guard guard = { .what = HF_GUARD_MOD, .value = mod_rev, .key = key };
-    struct hf_plan_write write = { .key = key };
-    struct hf_backend_txn txn = {
-        .guards = &guard, .guard_count = 1, .writes = &write, .write_count = 1
+    struct link *link = prune->link;
+    const char *ns = link->settings->common.namespace;
+    char key[HF_KEY_SIZE], live[HF_KEY_SIZE];
+    struct hf_plan_guard guards[] = {
+        { .what = HF_GUARD_CREATE, .value = prune->create_rev, .key = live },
+        { .what = HF_GUARD_LEASE, .value = prune->lease, .key = live },
+        { .what = HF_GUARD_MOD, .value = mod_rev, .key = key },
     };
+    struct hf_plan_write write = { .key = key };
+    struct hf_backend_txn txn = { .guards = guards,
+                                  .guard_count = sizeof guards / sizeof guards[0],
+                                  .writes = &write,
+                                  .write_count = 1 };
+    struct removal *removal = hf_calloc(1, sizeof *removal);
     struct hf_call *call;
 
-    if (hf_key_format(
-            link->settings->common.namespace,
-            &(struct hf_key){ HF_KEY_CHECKPOINT, .name = entry->task, .seq = entry->seq }, key,
-            NULL) < 0 ||
-        link->backend.ops->txn(link->backend.self, &txn, on_removed, NULL, &call) != HF_OK)
+    if (removal == NULL || strlen(entry->store) >= sizeof removal->store ||
+        strlen(entry->key) >= sizeof removal->key) { /* the latter is not of our making */
+        free(removal);
         return;
-    link_store_drop(link->store, entry->task, entry->store, entry->key);
+    }
+    removal->link = link;
+    (void)snprintf(removal->task, sizeof removal->task, "%s", entry->task);
+    (void)snprintf(removal->store, sizeof removal->store, "%s", entry->store);
+    (void)snprintf(removal->key, sizeof removal->key, "%s", entry->key);
+    if (hf_key_format(ns, &(struct hf_key){ HF_KEY_AGENT_LIVE, .name = prune->agent }, live,
+                      NULL) < 0 ||
+        hf_key_format(
+            ns, &(struct hf_key){ HF_KEY_CHECKPOINT, .name = entry->task, .seq = entry->seq },
+            key, NULL) < 0 ||
+        link->backend.ops->txn(link->backend.self, &txn, on_removed, removal, &call) != HF_OK)
+        free(removal);
 }
 
 static void on_prune(int err, struct link_chain *chain, void *arg)
@@ -191,24 +222,31 @@ static void on_prune(int err, struct link_chain *chain, void *arg)
 
     for (size_t i = 0; err == HF_OK && i < chain->count; i++) {
         if (chain->entries[i]->seq <= prune->upto)
-            remove_entry(prune->link, chain->entries[i], chain->mod_revs[i]);
+            remove_entry(prune, chain->entries[i], chain->mod_revs[i]);
     }
     if (err == HF_OK)
         link_chain_free(chain);
     free(prune);
 }
 
-void link_chain_prune(struct link *link, const char *task, int64_t newest)
+void link_chain_prune(struct link *link, const char *agent, const char *task, int64_t newest)
 {
     struct link_chain_read *read;
+    struct hf_node_view view;
     struct prune *prune;
 
-    if (newest <= LINK_CHAIN_KEPT)
+    if (newest <= LINK_CHAIN_KEPT ||
+        hf_node_get_view(link->node, agent, link_now(link), &view) != HF_OK ||
+        view.life.create_rev == 0)
         return;
     prune = hf_calloc(1, sizeof *prune);
     if (prune == NULL)
         return;
-    *prune = (struct prune){ .link = link, .upto = newest - LINK_CHAIN_KEPT };
+    *prune = (struct prune){ .link = link,
+                             .upto = newest - LINK_CHAIN_KEPT,
+                             .lease = view.life.lease,
+                             .create_rev = view.life.create_rev };
+    (void)snprintf(prune->agent, sizeof prune->agent, "%s", agent);
     if (link_chain_read(link, task, on_prune, prune, &read) != HF_OK)
         free(prune);
 }

@@ -24,7 +24,8 @@ int link_chain_read(struct link *link, const char *task, link_chain_fn fn, void 
                     struct link_chain_read **ret_read) HF_MUST_CHECK;
 void link_chain_cancel(struct link_chain_read *read);
 
-/* All but the newest few up to `newest` are removed, entries and bodies, as far as possible. */
-void link_chain_prune(struct link *link, const char *task, int64_t newest);
+/* All but the newest few up to `newest` are removed, entries and bodies, as far as possible, by
+ * the agent's present life and no other. */
+void link_chain_prune(struct link *link, const char *agent, const char *task, int64_t newest);
 
 #endif
