@@ -191,12 +191,12 @@ int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct age
     return 0;
 }
 
-int keeper_cgroup_enter(struct keeper_slot *s, pid_t pid)
+int keeper_cgroup_enter(int cgroup_fd, pid_t pid)
 {
     char number[16];
 
     (void)snprintf(number, sizeof number, "%d", (int)pid);
-    return keeper_write_at(s->cgroup_fd, "cgroup.procs", number);
+    return keeper_write_at(cgroup_fd, "cgroup.procs", number);
 }
 
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s)

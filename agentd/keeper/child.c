@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +214,28 @@ static int open_pipes(struct pipes *p, bool apart, bool behind_shim)
     return 0;
 }
 
+/* A fork that begins in its cgroup. Moving a process there afterwards can wait for tens of
+ * milliseconds for the other processors; where the kernel cannot do better, it is moved. */
+static pid_t fork_into(int cgroup_fd)
+{
+    struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+                               .exit_signal = SIGCHLD,
+                               .cgroup = (uint64_t)cgroup_fd };
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+
+    if (pid >= 0)
+        return pid;
+    pid = fork();
+    int rc = pid > 0 ? keeper_cgroup_enter(cgroup_fd, pid) : 0;
+    if (rc < 0) {
+        (void)kill(pid, SIGKILL); /* not reaped yet, so it is still that process */
+        (void)waitpid(pid, NULL, 0);
+        errno = -rc;
+        return -1;
+    }
+    return pid;
+}
+
 static pid_t make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m,
                   struct pipes *p)
 {
@@ -223,7 +246,7 @@ static pid_t make(struct keeper *k, struct keeper_slot *s, const struct agentd_s
                                 .err_fd = p->err[1] >= 0 ? p->err[1] : p->out[1],
                                 .oom_score = k->oom_score,
                                 .parent = k->pid };
-    pid_t pid = fork();
+    pid_t pid = s->cgroup_fd >= 0 ? fork_into(s->cgroup_fd) : fork();
 
     if (pid != 0)
         return pid;
@@ -268,11 +291,10 @@ static int start(struct keeper *k, struct keeper_slot *s, const struct agentd_sp
     s->a.pid = pid;
     s->a.start_time = is_known ? process.start_time : 0;
     s->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    int rc = keeper_cgroup_enter(s, pid);
-    if (rc < 0 || s->pidfd < 0) {
+    if (s->pidfd < 0) {
         (void)kill(pid, SIGKILL); /* not reaped yet, so it is still that process */
         (void)waitpid(pid, NULL, 0);
-        return rc < 0 ? rc : -EMFILE;
+        return -EMFILE;
     }
     keeper_slot_changed(s, AGENTD_STATE_HELD);
     return 0;

@@ -196,7 +196,7 @@ size_t keeper_tree_kill_below(struct keeper_scan *scan, pid_t root);
 void keeper_cgroup_init(struct keeper *k);
 void keeper_cgroup_done(struct keeper *k);
 int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m);
-int keeper_cgroup_enter(struct keeper_slot *s, pid_t pid);
+int keeper_cgroup_enter(int cgroup_fd, pid_t pid);
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s);
 bool keeper_cgroup_event(int cgroup_fd, const char *name); /* "populated", "frozen" */
 void keeper_cgroup_empty_old(struct keeper *k);            /* what a crashed keeper left */
