@@ -6,7 +6,6 @@
 #include "agentd/link/chain.h"
 #include "base/alloc.h"
 #include "base/log.h"
-#include "core/chain.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
 
@@ -197,30 +196,12 @@ void link_call_list_checkpoints(struct link_call *call)
     call->on_cancel = cancel_read;
 }
 
-/* get: from the newest to the oldest, the first that is whole and no poison */
+/* get: which one is for the node to say, which keeps in the task what it said */
 
 struct get {
     struct link_call *call; /* NULL: whoever asked is gone */
-    struct link *link;
-    struct link_chain *chain;
-    struct hf_chain walker;
-    int64_t at;
+    int64_t seq;
 };
-
-static void walk(struct get *get);
-
-static struct link_call *end_get(struct get *get)
-{
-    struct link_call *call = get->call;
-
-    if (call != NULL) {
-        call->state = NULL;
-        call->on_cancel = NULL;
-    }
-    link_chain_free(get->chain);
-    free(get);
-    return call;
-}
 
 static void cancel_get(struct link_call *call)
 {
@@ -228,122 +209,64 @@ static void cancel_get(struct link_call *call)
     call->state = NULL;
 }
 
-static const Holdfast__V1__Checkpoint *find_entry(const struct link_chain *chain, int64_t seq)
-{
-    for (size_t i = 0; i < chain->count; i++) {
-        if (chain->entries[i]->seq == seq)
-            return chain->entries[i];
-    }
-    return NULL;
-}
-
-static void answer_body(struct get *get, const struct link_stored *stored)
+static void answer_body(struct link_call *call, const struct link_stored *stored, int64_t seq)
 {
     struct link_answer answer = { .status = 200,
                                   .type = "application/octet-stream",
                                   .body = stored->body,
                                   .sha256 = stored->sha256 };
-    struct link_call *call;
-    char seq[24];
+    char text[24];
 
-    (void)snprintf(seq, sizeof seq, "%lld", (long long)get->at);
-    answer.seq = seq;
-    call = end_get(get);
+    (void)snprintf(text, sizeof text, "%lld", (long long)seq);
+    answer.seq = text;
     link_call_answer(call, &answer);
 }
 
+/* It was whole a moment ago: what is not any more is looked for anew when it is asked again. */
 static void on_body(const struct link_stored *stored, void *arg)
 {
     struct get *get = arg;
-    const Holdfast__V1__Checkpoint *entry = find_entry(get->chain, get->at);
-    enum hf_chain_result result = HF_CHAIN_UNREADABLE;
-    struct hf_chain_step step;
+    struct link_call *call = get->call;
 
-    if (get->call == NULL) {
-        (void)end_get(get);
-        return;
+    if (call != NULL) {
+        call->state = NULL;
+        call->on_cancel = NULL;
+        if (stored->err == HF_OK)
+            answer_body(call, stored, get->seq);
+        else
+            link_call_error(call, HF_EAGAIN, stored->text);
     }
-    if (stored->err == HF_OK)
-        result = HF_CHAIN_VALID;
-    else if (stored->err == HF_ECORRUPT)
-        result = HF_CHAIN_CORRUPT;
-    else if (stored->err == HF_ENOENT)
-        result = HF_CHAIN_MISSING;
-    hf_chain_on_verified(&get->walker, get->at, result, entry->parent);
-    step = hf_chain_next(&get->walker);
-    if (step.verdict == HF_CHAIN_USE && stored->err == HF_OK && step.seq == get->at)
-        answer_body(get, stored);
-    else
-        walk(get);
+    free(get);
 }
 
-/* True: a body is being looked at. */
-static bool look_at(struct get *get, int64_t seq)
-{
-    const Holdfast__V1__Checkpoint *entry = find_entry(get->chain, seq);
-
-    if (entry == NULL) {
-        hf_chain_on_verified(&get->walker, seq, HF_CHAIN_MISSING, -1);
-        return false;
-    }
-    if (strcmp(entry->task, get->call->task) != 0 || entry->parent < 0 ||
-        entry->parent >= seq) {
-        hf_chain_on_verified(&get->walker, seq, HF_CHAIN_BROKEN, -1);
-        return false;
-    }
-    get->at = seq;
-    link_store_get(get->link->store, entry, on_body, get);
-    return true;
-}
-
-static void walk(struct get *get)
-{
-    struct hf_chain_step step = hf_chain_next(&get->walker);
-
-    while (step.verdict == HF_CHAIN_VERIFY && step.wait == 0) {
-        if (look_at(get, step.seq))
-            return;
-        step = hf_chain_next(&get->walker);
-    }
-    if (step.verdict == HF_CHAIN_START_OVER)
-        link_call_error(end_get(get), HF_ENOENT, step.why);
-    else
-        link_call_error(end_get(get), HF_EAGAIN, step.why);
-}
-
-static void on_chain(int err, struct link_chain *chain, void *arg)
+static void on_restored(const struct hf_intent_reply *reply, void *arg)
 {
     struct link_call *call = arg;
-    struct hf_chain_policy policy = hf_chain_policy_default();
-    struct get *get = err == HF_OK ? hf_calloc(1, sizeof *get) : NULL;
+    struct get *get;
 
-    call->state = NULL;
-    call->on_cancel = NULL;
-    if (get == NULL) {
-        if (err == HF_OK)
-            link_chain_free(chain);
-        link_call_error(call, err != HF_OK ? err : HF_ENOMEM,
-                        err != HF_OK ? "etcd could not be asked" : NULL);
+    call->ask = NULL;
+    if (reply->err != HF_OK) {
+        link_call_error(call, reply->err, reply->text);
         return;
     }
-    *get = (struct get){ .call = call, .link = call->process->agent->link, .chain = chain };
-    hf_chain_init(&get->walker, &policy,
-                  chain->count > 0 ? chain->entries[chain->count - 1]->seq : 0,
-                  &chain->recover);
+    if (reply->checkpoint == NULL) {
+        link_call_error(call, HF_ENOENT, "it has no checkpoint to go on from");
+        return;
+    }
+    get = hf_calloc(1, sizeof *get);
+    if (get == NULL) {
+        link_call_error(call, HF_ENOMEM, NULL);
+        return;
+    }
+    *get = (struct get){ .call = call, .seq = reply->seq };
     call->state = get;
     call->on_cancel = cancel_get;
-    walk(get);
+    link_store_get(call->process->agent->link->store, reply->checkpoint, on_body, get);
 }
 
 void link_call_get_checkpoint(struct link_call *call)
 {
-    struct link_chain_read *read;
-    int rc = link_chain_read(call->process->agent->link, call->task, on_chain, call, &read);
+    struct hf_event_ask ask = { .kind = HF_ASK_RESTORE, .task = call->task };
 
-    if (rc != HF_OK) {
-        link_call_error(call, rc, NULL);
-        return;
-    }
-    call->state = read;
-    call->on_cancel = cancel_read;
+    link_call_ask(call, &ask, on_restored);
 }

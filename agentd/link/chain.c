@@ -10,12 +10,10 @@
 
 struct link_chain_read {
     struct link *link;
-    char task[HF_NAME_SIZE];
     link_chain_fn fn;
     void *arg;
     struct link_chain *chain;
     size_t cap, rev_cap;
-    struct hf_call *call;
     struct hf_list *list;
 };
 
@@ -46,12 +44,8 @@ static void finish(struct link_chain_read *read, int err)
 
 void link_chain_cancel(struct link_chain_read *read)
 {
-    const struct hf_backend *backend = &read->link->backend;
-
-    if (read->call != NULL)
-        backend->ops->cancel(read->call);
     if (read->list != NULL)
-        backend->ops->cancel_list(read->list);
+        read->link->backend.ops->cancel_list(read->list);
     link_chain_free(read->chain);
     free(read);
 }
@@ -94,39 +88,12 @@ static void on_entries(const struct hf_range_result *result, void *arg)
     finish(read, rc);
 }
 
-static void on_recovery(const struct hf_range_result *result, void *arg)
-{
-    struct link_chain_read *read = arg;
-    const struct hf_backend *backend = &read->link->backend;
-    struct hf_range_request request = { .range.prefix = true };
-    ProtobufCMessage *record = NULL;
-    char prefix[HF_KEY_SIZE];
-    int rc = result->result.err == HF_OK ? HF_OK : HF_EAGAIN, len;
-
-    read->call = NULL;
-    if (rc == HF_OK && result->count > 0 &&
-        hf_json_decode(&holdfast__v1__recovery__descriptor, result->kvs[0].value.data,
-                       result->kvs[0].value.len, NULL, &record, NULL) != HF_OK)
-        record = NULL;
-    read->chain->recover = hf_recover_load((const Holdfast__V1__Recovery *)record);
-    hf_json_free(record);
-    len = hf_key_prefix(read->link->settings->common.namespace, HF_KEY_IN_CHECKPOINTS_TASK,
-                        read->task, prefix, NULL);
-    request.range.key = (struct hf_bytes){ prefix, len > 0 ? (size_t)len : 0 };
-    if (rc == HF_OK)
-        rc = len < 0
-                 ? len
-                 : backend->ops->list(backend->self, &request, on_entries, read, &read->list);
-    if (rc != HF_OK)
-        finish(read, rc);
-}
-
 int link_chain_read(struct link *link, const char *task, link_chain_fn fn, void *arg,
                     struct link_chain_read **ret_read)
 {
     struct link_chain_read *read = hf_calloc(1, sizeof *read);
-    struct hf_range_request request = { 0 };
-    char key[HF_KEY_SIZE];
+    struct hf_range_request request = { .range.prefix = true };
+    char prefix[HF_KEY_SIZE];
     int rc, len;
 
     if (read == NULL || (read->chain = hf_calloc(1, sizeof *read->chain)) == NULL) {
@@ -136,13 +103,12 @@ int link_chain_read(struct link *link, const char *task, link_chain_fn fn, void 
     read->link = link;
     read->fn = fn;
     read->arg = arg;
-    (void)snprintf(read->task, sizeof read->task, "%s", task);
-    len = hf_key_format(link->settings->common.namespace,
-                        &(struct hf_key){ HF_KEY_RECOVERY, .name = task }, key, NULL);
-    request.range.key = (struct hf_bytes){ key, len > 0 ? (size_t)len : 0 };
+    len = hf_key_prefix(link->settings->common.namespace, HF_KEY_IN_CHECKPOINTS_TASK, task,
+                        prefix, NULL);
+    request.range.key = (struct hf_bytes){ prefix, len > 0 ? (size_t)len : 0 };
     rc = len < 0 ? len
-                 : link->backend.ops->range(link->backend.self, &request, on_recovery, read,
-                                            &read->call);
+                 : link->backend.ops->list(link->backend.self, &request, on_entries, read,
+                                           &read->list);
     if (rc != HF_OK) {
         link_chain_free(read->chain);
         free(read);

@@ -4,13 +4,11 @@
 #define LINK_CHAIN_H
 
 #include "agentd/link/link.h"
-#include "core/recover.h"
 
 struct link_chain {
     Holdfast__V1__Checkpoint **entries; /* oldest first */
     int64_t *mod_revs;                  /* of each */
     size_t count;
-    struct hf_recover recover; /* what became of earlier recoveries */
 };
 
 void link_chain_free(struct link_chain *chain);

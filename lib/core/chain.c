@@ -28,14 +28,13 @@ int hf_chain_policy_check(const struct hf_chain_policy *p, const char **ret_why)
     return HF_EINVAL;
 }
 
-/* Entries are numbered without gaps, so that the one before is known even of one that cannot be
- * read. What is passed over was never asked for. */
+/* What is passed over was never asked for. */
 static void pass_poison(struct hf_chain *c)
 {
-    while (c->at > 0 && hf_recover_deaths(c->recover, c->at) >= c->policy.poison) {
-        c->at--;
-        c->poisoned++;
-    }
+    int64_t newest = hf_recover_newest(c->recover, c->at, c->policy.poison);
+
+    c->poisoned += (uint32_t)(c->at - newest);
+    c->at = newest;
 }
 
 void hf_chain_init(struct hf_chain *c, const struct hf_chain_policy *policy, int64_t head,

@@ -384,6 +384,8 @@ struct hf_reset_case {
     struct hf_recover_decision decision;
 };
 
+/* What its owner was given to go on from; 0: nothing. */
+int64_t hf_engine_restored(const struct hf_task *task);
 void hf_engine_judge_reset(struct hf_engine *e, const struct hf_task *task,
                            const struct hf_death *death, bool successor,
                            struct hf_reset_case *ret_case);

@@ -1,10 +1,14 @@
+#include "core/chain.h"
 #include "core/engine_private.h"
 
-static int64_t checkpoint_of(const struct hf_task *task)
+static int64_t seq_of(const Holdfast__V1__CheckpointRef *entry)
 {
-    const Holdfast__V1__CheckpointRef *head = hf_task_record(task)->checkpoint;
+    return entry != NULL ? entry->seq : 0;
+}
 
-    return head != NULL ? head->seq : 0;
+int64_t hf_engine_restored(const struct hf_task *task)
+{
+    return seq_of(hf_task_record(task)->restored);
 }
 
 void hf_engine_judge_reset(struct hf_engine *e, const struct hf_task *task,
@@ -17,7 +21,9 @@ void hf_engine_judge_reset(struct hf_engine *e, const struct hf_task *task,
         .agent = hf_recover_agent_load(hf_agent_health(task->owner)),
         .facts = { .incarnation = death->life,
                    .death = death->kind,
-                   .checkpoint = checkpoint_of(task),
+                   .restored = hf_engine_restored(task),
+                   .checkpoint = seq_of(hf_task_record(task)->checkpoint),
+                   .poison = hf_chain_policy_default().poison,
                    .successor = successor },
     };
 

@@ -169,10 +169,12 @@ static void add_reset(struct hf_engine *e, const struct hf_agent *agent, struct 
 }
 
 static void add_order(struct hf_engine *e, const struct hf_agent *agent,
-                      const struct hf_task *task, const struct hf_start_order *order,
-                      const struct hf_health_draft *health, struct hf_intent *ret)
+                      const struct hf_task *task, int64_t checkpoint,
+                      const struct hf_start_order *order, const struct hf_health_draft *health,
+                      struct hf_intent *ret)
 {
     Holdfast__V1__Command command = HOLDFAST__V1__COMMAND__INIT;
+    Holdfast__V1__CheckpointRef from = HOLDFAST__V1__CHECKPOINT_REF__INIT;
     char id[HF_ID_LEN + 1];
 
     hf_draft_id(e, id);
@@ -182,7 +184,8 @@ static void add_order(struct hf_engine *e, const struct hf_agent *agent,
     command.reason = (char *)order->why;
     if (task != NULL) {
         command.task = (char *)task->name;
-        command.checkpoint = hf_task_record(task)->checkpoint;
+        from.seq = checkpoint;
+        command.checkpoint = checkpoint != 0 ? &from : NULL;
         command.attempt = hf_task_record(task)->attempt + 1;
     }
     hf_row_order(&ret->plan, &e->term,
@@ -242,7 +245,8 @@ int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
     hf_health_guard(agent, &ret->plan);
     if (task != NULL)
         add_reset(e, agent, task, &c, ret);
-    add_order(e, agent, task, order, &health, ret);
+    add_order(e, agent, task, task != NULL ? hf_recover_checkpoint(&c.recover) : 0, order,
+              &health, ret);
     return hf_draft_end(e, ret, &hf_agent_state(agent)->item,
                         task != NULL ? &hf_task_state(task)->item : NULL, order->why);
 }

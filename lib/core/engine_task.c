@@ -86,7 +86,9 @@ static int judge_recovery(struct hf_engine *e, struct hf_task *task, struct hf_i
         return promote(e, task, view.why, ret);
     case HF_RECOVER_TAKEN: hf_recover_on_taken(&recover, &e->policy.recover, now); break;
     case HF_RECOVER_RELEASED: hf_recover_on_released(&recover); break;
-    case HF_RECOVER_CLOSE: hf_recover_on_closed(&recover, state, now); break;
+    case HF_RECOVER_CLOSE:
+        hf_recover_on_closed(&recover, state, hf_engine_restored(task), now);
+        break;
     }
     return write_recovery(e, task, &recover, &view, ret);
 }

@@ -122,6 +122,7 @@ enum hf_ask_kind {
     HF_ASK_FAIL,       /* text: reason */
     HF_ASK_RELEASE,    /* text: reason */
     HF_ASK_CHECKPOINT, /* checkpoint: the entry; seq and parent are filled in */
+    HF_ASK_RESTORE,    /* the newest checkpoint of the task that can be trusted, if any */
     HF_ASK_LEAVE,      /* text: reason */
 };
 

@@ -61,10 +61,11 @@ struct hf_intent_reply {
     int err;          /* HF_OK, HF_EFENCED, HF_EAGAIN (jeopardy), HF_EINVAL, HF_ENOENT, ... */
     const char *text; /* a sentence, when it failed */
     const Holdfast__V1__Task *task; /* NULL for none */
-    int64_t seq;                    /* of a checkpoint that was stored */
-    bool existed;                   /* of SUBMIT: the task was there already */
-    bool stop;                      /* of REPORT: it is to end */
-    size_t tasks;                   /* of REPORT: that it could claim */
+    int64_t seq;                    /* of a checkpoint: stored, or to go on from; 0: none */
+    const Holdfast__V1__Checkpoint *checkpoint; /* of RESTORE: that entry; NULL for none */
+    bool existed;                               /* of SUBMIT: the task was there already */
+    bool stop;                                  /* of REPORT: it is to end */
+    size_t tasks;                               /* of REPORT: that it could claim */
 };
 
 /* What it points to is borrowed until the decider's next call, except the plan, which belongs

@@ -464,10 +464,19 @@ static int on_answer(struct hf_node *node, struct hf_event_answer *answer)
     return HF_OK;
 }
 
+static bool is_beside(const struct node_agent *a, uint64_t token)
+{
+    return a->verifying != 0 && a->verifying == token;
+}
+
 static void on_verified(struct hf_node *node, const struct hf_event_verified *verified)
 {
     struct node_agent *a = find_flight(node, verified->token);
 
+    for (size_t i = 0; i < node->agent_count; i++) {
+        if (is_beside(node->agents[i], verified->token))
+            hf_node_restore_verified(node->agents[i], verified->err);
+    }
     if (a == NULL)
         return;
     if (!a->flight.is_void)

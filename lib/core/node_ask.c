@@ -71,6 +71,7 @@ static const ProtobufCMessage *message_of(const struct hf_event_ask *event)
     case HF_ASK_START:
     case HF_ASK_FAIL:
     case HF_ASK_RELEASE:
+    case HF_ASK_RESTORE:
     case HF_ASK_LEAVE: break;
     }
     return NULL;
@@ -124,7 +125,8 @@ static void append(struct node_ask **list, struct node_ask *ask)
 static bool needs_task_name(enum hf_ask_kind kind)
 {
     return kind == HF_ASK_START || kind == HF_ASK_PROGRESS || kind == HF_ASK_COMPLETE ||
-           kind == HF_ASK_FAIL || kind == HF_ASK_RELEASE || kind == HF_ASK_CHECKPOINT;
+           kind == HF_ASK_FAIL || kind == HF_ASK_RELEASE || kind == HF_ASK_CHECKPOINT ||
+           kind == HF_ASK_RESTORE;
 }
 
 static bool is_complete(const struct node_ask *ask)
@@ -231,6 +233,8 @@ static int give(struct hf_node *node, struct node_ask **at, const char *subject,
                                            .tasks = ask->tasks };
     if (ask->err == HF_OK)
         ret->reply.task = (const Holdfast__V1__Task *)ask->reply;
+    if (ask->err == HF_OK && ask->kind == HF_ASK_RESTORE)
+        ret->reply.checkpoint = (const Holdfast__V1__Checkpoint *)ask->message;
     return NODE_INTENT;
 }
 
@@ -244,6 +248,10 @@ int hf_node_reply(struct hf_node *node, struct node_agent *a, struct hf_intent *
     for (struct node_ask **at = &a->asks; *at != NULL; at = &(*at)->next) {
         if ((*at)->stage == ASK_ANSWERED) {
             a->ask_count--;
+            if (*at == a->walking) {
+                a->walking = NULL;
+                a->walk = WALK_NONE;
+            }
             return give(node, at, a->subject, ret);
         }
     }
@@ -255,7 +263,7 @@ int hf_node_reply(struct hf_node *node, struct node_agent *a, struct hf_intent *
 static int decide(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
                   struct hf_intent *ret)
 {
-    if (ask->stage == ASK_SENT || ask->stage == ASK_ANSWERED)
+    if (ask->stage == ASK_ANSWERED || (ask->stage == ASK_SENT && ask->kind != HF_ASK_RESTORE))
         return NODE_GO_ON;
     if (ask->op_id[0] == '\0')
         hf_node_make_id(node, ask->op_id);
@@ -263,6 +271,8 @@ static int decide(struct hf_node *node, struct node_agent *a, struct node_ask *a
         return hf_node_claim(node, a, ask, ret);
     if (ask->kind == HF_ASK_SUBMIT)
         return hf_node_submit(node, a, ask, ret);
+    if (ask->kind == HF_ASK_RESTORE)
+        return hf_node_restore(node, a, ask, ret);
     return hf_node_work(node, a, ask, ret);
 }
 

@@ -4,7 +4,7 @@
  *     node_apply.c   what etcd told: cells, the index of claimable work, agents of other hosts
  *     node_host.c    the host's own registration, and the specs of its agents
  *     node_start.c   from a reason to start to a program that begins
- *     node_chain.c   which checkpoint a recovery begins from
+ *     node_chain.c   which checkpoint a recovery, or an agent that asks, goes on from
  *     node_fence.c   the lease: freeze, thaw, rejoin
  *     node_adopt.c   the tasks of a life before
  *     node_end.c     from a reason to end to an exit that is written
@@ -112,7 +112,7 @@ struct node_ask {
     char *task; /* that it is about; of a claim: that it tries to get */
     char *text;
     hf_ms until;
-    ProtobufCMessage *message; /* report, task or checkpoint */
+    ProtobufCMessage *message; /* report, task or checkpoint; of RESTORE: the entry */
     char op_id[HF_ID_LEN + 1]; /* one for all attempts */
     struct hf_cell cell;       /* the task as it was read; nothing: there is none */
     ProtobufCMessage *reply;   /* the task as it shall be */
@@ -205,7 +205,9 @@ struct node_agent {
     struct node_ask *asks;
     size_t ask_count;
     struct node_ask *asking;
-    ProtobufCMessage *said; /* its last report */
+    struct node_ask *walking; /* that the chain is walked for; NULL: for a start, if at all */
+    uint64_t verifying;       /* token of a body that is looked at for it; 0: none */
+    ProtobufCMessage *said;   /* its last report */
     double percent;
     hf_ms progress_wall;
     char *reported;  /* what was written last, without what nobody wants to see */
@@ -396,10 +398,14 @@ int hf_node_start_answer(struct hf_node *node, struct node_agent *a,
                          struct hf_event_answer *answer) HF_MUST_CHECK;
 
 /* node_chain.c */
-int hf_node_walk(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
+int hf_node_walk(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,
+                 struct hf_intent *ret);
 int hf_node_chain_answer(const struct hf_node *node, struct node_agent *a,
                          struct hf_event_answer *answer) HF_MUST_CHECK;
 void hf_node_chain_verified(struct node_agent *a, int err);
+int hf_node_restore(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                    struct hf_intent *ret);
+void hf_node_restore_verified(struct node_agent *a, int err);
 
 /* node_fence.c */
 void hf_node_on_lease(struct hf_node *node, const struct hf_event_lease *lease);

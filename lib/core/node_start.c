@@ -300,7 +300,7 @@ static int enrol(struct hf_node *node, struct node_agent *a, enum node_why why,
     hf_node_fill_live(node, a, &live);
     if (why == START_COMMAND)
         hf_row_start_by_command(&ret->plan, &live.start, &a->command.seen,
-                                task != NULL ? &seen : NULL);
+                                task != NULL ? &seen : NULL, a->checkpoint);
     else if (why == START_BOOT)
         hf_row_boot_start(&ret->plan, &live.start);
     else
@@ -348,7 +348,7 @@ static int go_ahead(struct hf_node *node, struct node_agent *a, enum node_why wh
             (struct hf_intent_read){ .key = { HF_KEY_TASK, .name = hf_node_command(a)->task } },
             ret);
     if (why == START_COMMAND && a->failed[0] == '\0' && usable_task(a, false) != NULL)
-        rc = hf_node_walk(node, a, ret);
+        rc = hf_node_walk(node, a, hf_node_task(&a->task), ret);
     if (rc != NODE_GO_ON)
         return rc;
     fault = find_fault(node, a);
@@ -402,8 +402,12 @@ static int take_task(struct node_agent *a, struct hf_event_answer *answer)
 int hf_node_start_answer(struct hf_node *node, struct node_agent *a,
                          struct hf_event_answer *answer)
 {
-    if (answer->err != HF_OK)
+    if (answer->err != HF_OK) {
+        if (a->walking != NULL)
+            hf_node_answer(a->walking, HF_EAGAIN, "etcd could not be asked: %s",
+                           hf_err_text(answer->err));
         return HF_OK;
+    }
     if (a->flight.op == OP_COMMAND_TASK)
         return take_task(a, answer);
     return hf_node_chain_answer(node, a, answer);

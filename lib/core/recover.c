@@ -139,20 +139,19 @@ static void add_outcome(struct hf_recover *r, struct hf_recover_outcome outcome)
 
 /* The recovery that is under way came to this. One whose start was refused has no open outcome,
  * and neither has one that somebody took while nobody looked: it gets one. */
-static void settle(struct hf_recover *r, Holdfast__V1__Recovery__Result result, hf_ms now)
+static void settle(struct hf_recover *r, Holdfast__V1__Recovery__Result result,
+                   int64_t checkpoint, hf_ms now)
 {
     struct hf_recover_outcome *open = find_open(r);
 
-    if (open != NULL)
-        open->result = result;
-    else if (r->attempts > 0)
-        add_outcome(r, (struct hf_recover_outcome){
-                           .at = now,
-                           .checkpoint = r->outcome_count > 0
-                                             ? r->outcomes[r->outcome_count - 1].checkpoint
-                                             : 0,
-                           .result = result,
-                       });
+    if (open == NULL && r->attempts > 0) {
+        add_outcome(r, (struct hf_recover_outcome){ .at = now });
+        open = &r->outcomes[r->outcome_count - 1];
+    }
+    if (open == NULL)
+        return;
+    open->result = result;
+    open->checkpoint = checkpoint;
 }
 
 /* Whether an end speaks against what the successor went on from. The switch has no default: a
@@ -182,7 +181,7 @@ void hf_recover_on_decided(struct hf_recover *r, struct hf_recover_agent *agent,
 {
     if (d->verdict == HF_RECOVER_WAIT)
         return;
-    settle(r, result_of(facts->death), now);
+    settle(r, result_of(facts->death), facts->restored, now);
     r->next_at = r->probation_until = 0;
     if (d->verdict == HF_RECOVER_REVIEW)
         return;
@@ -190,7 +189,9 @@ void hf_recover_on_decided(struct hf_recover *r, struct hf_recover_agent *agent,
     r->attempts = d->attempt;
     r->next_at = d->verdict == HF_RECOVER_LATER ? d->at : 0;
     add_outcome(r, (struct hf_recover_outcome){
-                       .at = now, .checkpoint = facts->checkpoint, .result = ORDERED });
+                       .at = now,
+                       .checkpoint = hf_recover_newest(r, facts->checkpoint, facts->poison),
+                       .result = ORDERED });
     if (!is_counted(agent, facts)) {
         hf_backoff_on_attempt(&agent->recovered, now);
         agent->recovered_upto = facts->incarnation;
@@ -268,7 +269,7 @@ struct hf_recover_view hf_recover_judge(const struct hf_recover *r,
 void hf_recover_on_taken(struct hf_recover *r, const struct hf_recover_policy *p, hf_ms now)
 {
     if (find_open(r) == NULL)
-        settle(r, ORDERED, now);
+        settle(r, ORDERED, hf_recover_checkpoint(r), now);
     r->next_at = 0;
     r->probation_until = after(now, p->probation);
 }
@@ -286,13 +287,29 @@ void hf_recover_on_unstarted(struct hf_recover *r, Holdfast__V1__Recovery__Resul
         open->result = result;
 }
 
-void hf_recover_on_closed(struct hf_recover *r, Holdfast__V1__Task__State state, hf_ms now)
+void hf_recover_on_closed(struct hf_recover *r, Holdfast__V1__Task__State state,
+                          int64_t restored, hf_ms now)
 {
     bool unheard = state == HOLDFAST__V1__TASK__STATE__cancelled && r->probation_until == 0;
 
-    settle(r, unheard ? WITHDRAWN : RECOVERED, now);
+    settle(r, unheard ? WITHDRAWN : RECOVERED, unheard ? hf_recover_checkpoint(r) : restored,
+           now);
     r->attempts = 0;
     r->next_at = r->probation_until = 0;
+}
+
+int64_t hf_recover_checkpoint(const struct hf_recover *r)
+{
+    return r->outcome_count > 0 ? r->outcomes[r->outcome_count - 1].checkpoint : 0;
+}
+
+/* Entries are numbered without gaps, so that the one before is known even of one that nobody
+ * has read. */
+int64_t hf_recover_newest(const struct hf_recover *r, int64_t checkpoint, uint32_t poison)
+{
+    while (checkpoint > 0 && hf_recover_deaths(r, checkpoint) >= poison)
+        checkpoint--;
+    return checkpoint;
 }
 
 uint32_t hf_recover_deaths(const struct hf_recover *r, int64_t checkpoint)

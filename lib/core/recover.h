@@ -11,7 +11,9 @@
  * successor), REFUSED or WITHDRAWN (the start that was ordered with it did not come; the task
  * is for anyone then, and the recovery goes on). A successor that left, or was ended because
  * somebody said so, is WITHDRAWN, too: that speaks against no checkpoint. Success closes the
- * counting.
+ * counting. It is counted for the checkpoint that the successor was given to go on from, as
+ * its task says (Task.restored), which may be older than the one that was thought of when the
+ * recovery was ordered.
  *
  * Guarantees, whoever leads and however often that changes:
  *   - between two successes a task is recovered `limit` times at most; then a person is asked;
@@ -54,7 +56,7 @@ int hf_recover_policy_check(const struct hf_recover_policy *policy,
 
 struct hf_recover_outcome {
     hf_ms at;           /* when it was ordered; when it became known, if that is all we know */
-    int64_t checkpoint; /* that it was to go on from; 0: the task starts over */
+    int64_t checkpoint; /* that it is to go on from, or did; 0: the task starts over */
     Holdfast__V1__Recovery__Result result;
 };
 
@@ -77,7 +79,9 @@ struct hf_recover_agent {
 struct hf_recover_case {
     int64_t incarnation;            /* that owned the task, as one growing number */
     Holdfast__V1__Exit__Kind death; /* of that life */
-    int64_t checkpoint;             /* that a successor goes on from; 0: it starts over */
+    int64_t restored;               /* what it went on from; 0: from the beginning */
+    int64_t checkpoint;             /* the newest of the task; 0: there is none */
+    uint32_t poison;                /* a successor passes over what killed so many */
     bool successor; /* the owner is started again in the same step, so it may be reserved */
 };
 
@@ -144,7 +148,14 @@ void hf_recover_on_unstarted(struct hf_recover *recover, Holdfast__V1__Recovery_
 
 /* Probation is over, or the task is final: nothing that was counted stands against it. */
 void hf_recover_on_closed(struct hf_recover *recover, Holdfast__V1__Task__State state,
-                          hf_ms now);
+                          int64_t restored, hf_ms now);
+
+/* What the recovery under way is to go on from; 0: the task starts over. */
+int64_t hf_recover_checkpoint(const struct hf_recover *recover);
+
+/* The newest up to `checkpoint` that killed fewer than `poison` successors; 0: none did. */
+int64_t hf_recover_newest(const struct hf_recover *recover, int64_t checkpoint,
+                          uint32_t poison);
 
 /* How many successors died that went on from this checkpoint, as far as is remembered. */
 uint32_t hf_recover_deaths(const struct hf_recover *recover, int64_t checkpoint);

@@ -101,12 +101,14 @@ static void set_owner(struct owned *owned, const Holdfast__V1__Task *task,
     owned->task.owner = &owned->owner;
 }
 
+/* What an owner was given is its own: nobody has it after another's time with the task. */
 static void put_acknowledged(struct hf_plan *plan, const struct hf_seen_task *task,
-                             const struct hf_life *life)
+                             const struct hf_life *life, Holdfast__V1__CheckpointRef *restored)
 {
     struct owned next;
 
     set_owner(&next, task->task, life);
+    next.task.restored = restored;
     next.task.state = HOLDFAST__V1__TASK__STATE__acknowledged;
     next.task.reserved_for = (char *)"";
     put_task(plan, task, &next.task);
@@ -119,6 +121,7 @@ static void put_pending(struct hf_plan *plan, const struct hf_seen_task *task,
 {
     next->state = HOLDFAST__V1__TASK__STATE__pending;
     next->owner = NULL;
+    next->restored = NULL;
     put_task(plan, task, next);
     put_index(plan, next);
 }
@@ -149,7 +152,7 @@ void hf_row_claim(struct hf_plan *plan, const struct hf_life *life,
                   const struct hf_seen_task *task)
 {
     guard_life(plan, life);
-    put_acknowledged(plan, task, life);
+    put_acknowledged(plan, task, life, NULL);
 }
 
 void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
@@ -245,8 +248,12 @@ static void put_live(struct hf_plan *plan, const struct hf_start *start)
 }
 
 void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
-                             const struct hf_seen *command, const struct hf_seen_task *task)
+                             const struct hf_seen *command, const struct hf_seen_task *task,
+                             int64_t restored)
 {
+    Holdfast__V1__CheckpointRef from = HOLDFAST__V1__CHECKPOINT_REF__INIT;
+
+    from.seq = restored;
     put_live(plan, start);
     guard_mod(plan, COMMAND(start->host, start->agent), command);
     hf_plan_delete(plan, COMMAND(start->host, start->agent));
@@ -255,7 +262,8 @@ void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
                          &(struct hf_life){ .agent = start->agent,
                                             .lease = start->lease,
                                             .create_rev = 0, /* of this very Txn */
-                                            .generation = start->generation });
+                                            .generation = start->generation },
+                         task->task->checkpoint != NULL ? &from : NULL);
 }
 
 void hf_row_boot_start(struct hf_plan *plan, const struct hf_start *start)
@@ -338,6 +346,7 @@ void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
     } else {
         next.state = HOLDFAST__V1__TASK__STATE__queued;
         next.owner = NULL;
+        next.restored = NULL;
         put_task(plan, task, &next);
     }
 }

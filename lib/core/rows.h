@@ -85,9 +85,11 @@ struct hf_start {
 };
 
 /* start by command: also M(command), M(task) if it names one. live; the command deleted; the
- * task acknowledged by the new life, its index entry deleted. `task` may be NULL. */
+ * task acknowledged by the new life, which goes on from `restored` (0: from the beginning), its
+ * index entry deleted. `task` may be NULL. */
 void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
-                             const struct hf_seen *command, const struct hf_seen_task *task);
+                             const struct hf_seen *command, const struct hf_seen_task *task,
+                             int64_t restored);
 
 /* boot start, and rejoin with the same instance id: also no command on this host. live. */
 void hf_row_boot_start(struct hf_plan *plan, const struct hf_start *start);
@@ -105,7 +107,7 @@ void hf_row_reap(struct hf_plan *plan, const struct hf_life *life);
 void hf_row_claim(struct hf_plan *plan, const struct hf_life *life,
                   const struct hf_seen_task *task);
 
-/* start, progress, complete, fail: A, M(task). `next` is the task as it shall be. */
+/* start, restore, complete, fail: A, M(task). `next` is the task as it shall be. */
 void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
                  const struct hf_seen_task *task, const Holdfast__V1__Task *next);
 

@@ -41,6 +41,7 @@ enum cell {
     ROW(START,            none,  idle,  idle,  PROG,  begun, done,  dead,  off,   asks)        \
     ROW(PROGRESS,         none,  idle,  idle,  fresh, PROG,  done,  dead,  off,   asks)        \
     ROW(CHECKPOINT,       none,  idle,  idle,  fresh, PROG,  done,  dead,  off,   asks)        \
+    ROW(RESTORE,          none,  idle,  idle,  ACK,   PROG,  done,  dead,  off,   asks)        \
     ROW(COMPLETE,         none,  idle,  idle,  fresh, DONE,  done,  dead,  off,   asks)        \
     ROW(FAIL,             none,  idle,  idle,  FAIL,  FAIL,  done,  dead,  off,   asks)        \
     ROW(RELEASE,          none,  idle,  idle,  PEND,  PEND,  done,  dead,  off,   asks)        \

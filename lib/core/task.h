@@ -33,9 +33,10 @@
     X(UNRESERVE,        "unreserve")        /* the start that it waited for does not come */   \
     X(CLAIM,            "claim")            /* an agent takes it */                            \
     X(START_BY_COMMAND, "start_by_command") /* an agent is started with it */                  \
-    X(START,            "start")            /* by its owner, as are the next six */            \
+    X(START,            "start")            /* by its owner, as are the next seven */          \
     X(PROGRESS,         "progress")                                                            \
     X(CHECKPOINT,       "checkpoint")                                                          \
+    X(RESTORE,          "restore")          /* it is given a checkpoint to go on from */       \
     X(COMPLETE,         "complete")                                                            \
     X(FAIL,             "fail")                                                                \
     X(RELEASE,          "release")          /* cannot or need not go on; anyone may */         \

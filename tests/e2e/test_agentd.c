@@ -303,6 +303,7 @@ static void tell_story(const char *const command[])
     await("tasks/t1", "\"state\":\"completed\"");
     ck_assert_int_gt(look("agents/a1/live").create_rev, life);
     ck_assert_int_eq(number_in("tasks/t1", "\"attempt\""), 1); /* it was 0 */
+    await("tasks/t1", "\"restored\":{\"seq\":\"");             /* and it says from where */
     await_line("agents/a1.log", "completed t1");
     log = read_file("agents/a1.log");
     ck_assert_msg(strstr(log, "resume t1 behind step") != NULL, "%s", log);

@@ -105,10 +105,10 @@ static struct hfs_body *make_body(struct hfs_agent *agent)
 
 /* Asking. */
 
-static const char *const ASKS[] = { "who it is",        "to report", "for a task",
-                                    "to submit",        "to start",  "progress",
-                                    "to complete",      "to fail",   "to release",
-                                    "for a checkpoint", "to leave" };
+static const char *const ASKS[] = { "who it is",        "to report",  "for a task",
+                                    "to submit",        "to start",   "progress",
+                                    "to complete",      "to fail",    "to release",
+                                    "for a checkpoint", "to restore", "to leave" };
 
 static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
 {
@@ -152,7 +152,7 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
 static void look_for_work(struct hfs_agent *agent)
 {
     agent->task[0] = '\0';
-    agent->started = false;
+    agent->started = agent->restoring = false;
     agent->step = 0;
     agent->poisoned = false;
     if (agent->config->kind == HFS_IDLE)
@@ -170,6 +170,8 @@ static void take_task(struct hfs_agent *agent, const char *task, int64_t checkpo
     agent->step = body != NULL && body->verdict == HF_OK ? body->step : 0;
     agent->poisoned = body != NULL && body->poison;
     agent->started = false;
+    agent->restoring = false;
+    hfs_check_goes_on(cluster->check, agent->config->name, agent->instance, task, checkpoint);
     if (agent->config->kind != HFS_LAZY)
         ask(agent, HF_ASK_START, 0);
 }
@@ -211,7 +213,9 @@ static void work(struct hfs_agent *agent)
 {
     struct hfs_cluster *cluster = cluster_of(agent);
 
-    if (!agent->started) {
+    if (agent->restoring) {
+        ask(agent, HF_ASK_RESTORE, 0);
+    } else if (!agent->started) {
         ask(agent, HF_ASK_START, 0);
     } else if (hfs_random_percent(&cluster->dice, cluster->cfg.report_percent)) {
         ask(agent, HF_ASK_REPORT, 0);
@@ -256,13 +260,15 @@ void hfs_agent_begin(struct hfs_agent *agent, const char *task, int64_t checkpoi
 
 static void on_claimed(struct hfs_agent *agent, const struct hf_intent_reply *reply)
 {
-    if (reply->err != HF_OK || reply->task == NULL)
+    if (reply->err != HF_OK || reply->task == NULL) {
         after(agent, AGAIN_MS);
-    else
-        take_task(agent, reply->task->id,
-                  reply->seq > 0                    ? reply->seq
-                  : reply->task->checkpoint != NULL ? reply->task->checkpoint->seq
-                                                    : 0);
+    } else if (reply->task->checkpoint == NULL) {
+        take_task(agent, reply->task->id, 0);
+    } else {
+        (void)snprintf(agent->task, sizeof agent->task, "%s", reply->task->id);
+        agent->restoring = true;
+        ask(agent, HF_ASK_RESTORE, 0);
+    }
 }
 
 static void on_completed(struct hfs_agent *agent)
@@ -296,6 +302,8 @@ void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
         after(agent, AGAIN_MS);
     } else if (agent->asked == HF_ASK_COMPLETE) {
         on_completed(agent);
+    } else if (agent->asked == HF_ASK_RESTORE) {
+        take_task(agent, reply->task->id, reply->seq);
     } else {
         agent->started |= agent->asked == HF_ASK_START;
         after(agent, draw_step(agent));

@@ -1,4 +1,5 @@
-/* check.h - the invariants I1 to I12, checked from outside: from every revision of the model's
+/* check.h - the invariants I1 to I12, and I13 (a death counts against the checkpoint that was
+ * restored, and against no other), checked from outside: from every revision of the model's
  * store, from who wrote it, and from what the keepers' processes did.
  *
  * It believes nothing that the code under test says of itself, and asks it nothing. The first
@@ -45,6 +46,10 @@ void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *in
 /* It does something for a task. */
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
                       const char *task);
+
+/* It goes on with a task from that checkpoint; 0: from the beginning. */
+void hfs_check_goes_on(struct hfs_check *check, const char *agent, const char *instance,
+                       const char *task, int64_t checkpoint);
 
 /* A process begins, once in its life, with this number for its incarnation. */
 void hfs_check_begins(struct hfs_check *check, const char *agent, const char *instance,

@@ -80,7 +80,10 @@ struct c_task {
     bool by_person;       /* since it was taken last, a person has had a say */
     int64_t owner_rev;
     int32_t attempt;
-    int64_t head; /* of its checkpoints */
+    int64_t head;     /* of its checkpoints */
+    int64_t restored; /* that its owner was given */
+    size_t outcomes;  /* of its recoveries */
+    bool is_open;     /* what came of the last of them is not known */
     char op_ids[3][HFS_NAME];
     hf_ms taken_at, reset_at;
     int32_t resets; /* since a success or a person's word */
@@ -180,5 +183,9 @@ void hfs_check_judge_refused(struct hfs_check *check, const struct hfs_letter *l
 void hfs_check_note_done(struct hfs_check *check);
 void hfs_check_judge_txn(struct hfs_check *check, const struct hfs_letter *letter,
                          const struct hfs_answer *answer);
+
+/* check_restored.c */
+void hfs_check_judge_recovery(struct hfs_check *check, const struct c_change *change);
+void hfs_check_apply_recovery(struct hfs_check *check, const struct c_change *change);
 
 #endif

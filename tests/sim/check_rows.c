@@ -353,6 +353,7 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     known->state = task->state;
     known->attempt = task->attempt;
     known->head = task->checkpoint != NULL ? task->checkpoint->seq : 0;
+    known->restored = task->restored != NULL ? task->restored->seq : 0;
     (void)snprintf(known->reserved_for, HFS_NAME, "%s", task->reserved_for);
     known->owner_rev = has_owner(task) ? owner_rev_of(task, change) : 0;
     (void)snprintf(known->role, HFS_NAME, "%s", task->role);
@@ -611,6 +612,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
     case HF_KEY_AGENT_EXIT: judge_exit(check, change); break;
     case HF_KEY_TASK: judge_task(check, change); break;
     case HF_KEY_CHECKPOINT: judge_checkpoint(check, change); break;
+    case HF_KEY_RECOVERY: hfs_check_judge_recovery(check, change); break;
     case HF_KEY_COMMAND:
         judge_command(check, change);
         judge_refusal(check, change);
@@ -630,6 +632,7 @@ void hfs_check_apply(struct hfs_check *check, const struct c_change *change)
     case HF_KEY_HOST_RECORD:
     case HF_KEY_HOST_LIVE: apply_host(check, change); break;
     case HF_KEY_TASK: apply_task(check, change); break;
+    case HF_KEY_RECOVERY: hfs_check_apply_recovery(check, change); break;
     case HF_KEY_PENDING:
         hfs_check_task(check, change->key.sub)->indexed = !change->deleted;
         break;

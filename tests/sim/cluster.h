@@ -99,7 +99,8 @@ struct hfs_agent {
     unsigned step, steps;
     size_t body; /* of the checkpoint that it asked to keep */
     bool started, leaving, degraded;
-    bool poisoned; /* it went on from a checkpoint that kills */
+    bool restoring; /* it has a task, and asks what to go on from */
+    bool poisoned;  /* it went on from a checkpoint that kills */
 };
 
 struct hfs_host {

@@ -297,6 +297,19 @@ static void tell_health(struct told *told, const struct change *change)
 
 /* Tasks. */
 
+/* Given to an owner that asked; one that is started with its task begins with it. */
+static void tell_restored(struct told *told, const char *task, const Holdfast__V1__Task *before,
+                          const Holdfast__V1__Task *after)
+{
+    if (after->restored == NULL || before->owner == NULL ||
+        (before->restored != NULL && before->restored->seq == after->restored->seq))
+        return;
+    if (after->restored->seq != 0)
+        say(told, "%s goes on from checkpoint %lld", task, (long long)after->restored->seq);
+    else
+        say(told, "%s starts over", task);
+}
+
 static void tell_task(struct told *told, const struct change *change)
 {
     const Holdfast__V1__Task *before = (const Holdfast__V1__Task *)change->before;
@@ -328,6 +341,7 @@ static void tell_task(struct told *told, const struct change *change)
         say(told, "  why: %s", after->reason);
     if (before->state != after->state)
         say_next(told, after->next);
+    tell_restored(told, task, before, after);
 }
 
 static void tell_command(struct told *told, const struct change *change)

@@ -208,6 +208,36 @@ START_TEST(i5_a_checkpoint_that_is_not_the_head)
 }
 END_TEST
 
+#define RESTORED(SEQ)                                                                          \
+    "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\",\"restored\":{\"seq\":\"" SEQ      \
+    "\"}," OWNED "}"
+#define OUTCOME(SEQ, RESULT)                                                                   \
+    "{\"task\":\"t\",\"attempts\":1,\"outcomes\":[{\"checkpoint\":{\"seq\":\"" SEQ             \
+    "\"},\"result\":\"" RESULT "\"}]}"
+
+START_TEST(i13_a_death_that_is_counted_against_another_checkpoint)
+{
+    put(&agentd, NS "tasks/t", RESTORED("2"), 0);
+    put(&agentd, NS "recoveries/t", OUTCOME("3", "ordered"), 0);
+    put(&agentd, NS "recoveries/t", OUTCOME("2", "died"), 0);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    put(&agentd, NS "recoveries/t", OUTCOME("3", "ordered"), 0);
+    put(&agentd, NS "recoveries/t", OUTCOME("3", "died"), 0);
+    expect("I13");
+}
+END_TEST
+
+START_TEST(i13_a_successor_that_goes_on_from_what_its_task_does_not_name)
+{
+    put(&agentd, NS "tasks/t", RESTORED("2"), 0);
+    hfs_check_goes_on(check, "a", "another", "t", 3); /* not its task any more */
+    hfs_check_goes_on(check, "a", "i1", "t", 2);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    hfs_check_goes_on(check, "a", "i1", "t", 3);
+    expect("I13");
+}
+END_TEST
+
 START_TEST(i6_a_final_state_that_is_left)
 {
     put(&agentd, NS "tasks/t",
@@ -305,6 +335,8 @@ int main(void)
     tcase_add_test(t, i4_a_controller_that_does_not_lead);
     tcase_add_test(t, i5_a_checkpoint_that_leaves_one_out);
     tcase_add_test(t, i5_a_checkpoint_that_is_not_the_head);
+    tcase_add_test(t, i13_a_death_that_is_counted_against_another_checkpoint);
+    tcase_add_test(t, i13_a_successor_that_goes_on_from_what_its_task_does_not_name);
     tcase_add_test(t, i6_a_final_state_that_is_left);
     tcase_add_test(t, i7_a_reset_while_the_owner_lives);
     tcase_add_test(t, i8_a_start_of_one_that_lives);

@@ -55,6 +55,8 @@ static struct {
     bool reads_are_off;
     int make_err;
     int verify_err;
+    bool verify_hangs;
+    uint64_t verify;     /* the last that was asked for */
     enum fate fate;      /* of one write, then COMMIT again */
     int spared;          /* writes before that one */
     uint64_t withheld;   /* token of a write that was not answered yet */

@@ -104,6 +104,7 @@ START_TEST(a_recovery_begins_from_the_newest_checkpoint_that_is_whole)
     put("tasks/t", TASK_OF("t", "pending", ",\"checkpoint\":{\"seq\":\"3\"}"));
     put("commands/h/a", RESUME);
     expect("verify 3\nmake a#2\nlet go a#2 as 111 with t from 3\n");
+    has("tasks/t", "\"restored\":{\"seq\":\"3\"}");
 }
 END_TEST
 
@@ -120,6 +121,7 @@ START_TEST(a_bad_checkpoint_is_passed_over)
     ck_assert_ptr_nonnull(strstr(w.log, "verify 1\n"));
     ck_assert_ptr_nonnull(strstr(w.log, "alert a: "));
     ck_assert_ptr_nonnull(strstr(w.log, "with t from 1\n"));
+    has("tasks/t", "\"restored\":{\"seq\":\"1\"}");
 }
 END_TEST
 
@@ -135,6 +137,7 @@ START_TEST(without_a_checkpoint_that_is_whole_the_task_starts_over)
     run_node();
     ck_assert_ptr_nonnull(strstr(w.log, "verify 2\nverify 1\nalert a: "));
     ck_assert_ptr_nonnull(strstr(w.log, "with t from 0\n"));
+    has("tasks/t", "\"restored\":{\"seq\":\"0\"}");
 }
 END_TEST
 

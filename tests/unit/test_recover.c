@@ -48,7 +48,9 @@ static struct hf_recover_case crashed(int64_t life)
     return (struct hf_recover_case){
         .incarnation = life,
         .death = HOLDFAST__V1__EXIT__KIND__crashed,
+        .restored = 5,
         .checkpoint = 5,
+        .poison = 2,
         .successor = true,
     };
 }
@@ -206,8 +208,9 @@ START_TEST(a_probation_that_is_over_closes_the_counting)
     ck_assert_int_eq(hf_recover_judge(&x.task, PROGRESS, 18 * MIN - 1).due, HF_RECOVER_FINE);
     ck_assert_int_eq(hf_recover_judge(&x.task, PROGRESS, 18 * MIN).due, HF_RECOVER_CLOSE);
 
-    hf_recover_on_closed(&x.task, PROGRESS, 18 * MIN);
+    hf_recover_on_closed(&x.task, PROGRESS, 4, 18 * MIN);
     ck_assert_int_eq(last_result(&x), RECOVERED);
+    ck_assert_int_eq(x.task.outcomes[1].checkpoint, 4);
     ck_assert_int_eq(x.task.outcomes[0].result, DIED);
     ck_assert_int_eq(hf_recover_judge(&x.task, PROGRESS, 19 * MIN).due, HF_RECOVER_FINE);
     struct hf_recover_decision d = lose(&x, 20 * MIN);
@@ -274,7 +277,7 @@ START_TEST(a_task_that_ended_closes_the_counting)
     if (ENDS[_i].taken)
         take(&x, 1 * S);
     ck_assert_int_eq(hf_recover_judge(&x.task, ENDS[_i].state, 2 * S).due, HF_RECOVER_CLOSE);
-    hf_recover_on_closed(&x.task, ENDS[_i].state, 2 * S);
+    hf_recover_on_closed(&x.task, ENDS[_i].state, 4, 2 * S);
     ck_assert_int_eq(last_result(&x), ENDS[_i].want);
     ck_assert_uint_eq(x.task.outcome_count, 1);
     ck_assert_uint_eq(x.task.attempts, 0);
@@ -332,7 +335,7 @@ START_TEST(a_successor_that_nobody_saw_is_counted_all_the_same)
     struct pair bare = { .task = { .attempts = 1 } }; /* somebody cut the list */
     (void)lose(&bare, 7 * S);
     ck_assert_int_eq(bare.task.outcomes[0].result, DIED);
-    ck_assert_int_eq(bare.task.outcomes[0].checkpoint, 0);
+    ck_assert_int_eq(bare.task.outcomes[0].checkpoint, 5);
 }
 END_TEST
 
@@ -405,6 +408,39 @@ START_TEST(one_death_counts_once_however_many_tasks_there_were)
 }
 END_TEST
 
+/* The agentd that ran the recovery found the newest damaged. */
+START_TEST(a_death_counts_for_what_was_restored_not_for_what_was_ordered)
+{
+    struct pair x = { 0 };
+    struct hf_recover_case c = crashed(2);
+    struct hf_recover_decision d;
+
+    (void)lose(&x, 0);
+    ck_assert_int_eq(hf_recover_checkpoint(&x.task), 5);
+    c.restored = 3;
+    d = decide(&x, c, 1 * MIN);
+    hf_recover_on_decided(&x.task, &x.agent, &c, &d, 1 * MIN);
+    ck_assert_uint_eq(hf_recover_deaths(&x.task, 3), 1);
+    ck_assert_uint_eq(hf_recover_deaths(&x.task, 5), 0);
+}
+END_TEST
+
+START_TEST(what_killed_twice_is_not_ordered_again)
+{
+    struct pair x = { 0 };
+
+    (void)lose(&x, 0);
+    (void)lose(&x, 1 * MIN);
+    ck_assert_int_eq(hf_recover_checkpoint(&x.task), 5);
+    (void)lose(&x, 3 * MIN);
+    ck_assert_uint_eq(hf_recover_deaths(&x.task, 5), 2);
+    ck_assert_int_eq(hf_recover_checkpoint(&x.task), 4);
+    ck_assert_int_eq(hf_recover_newest(&x.task, 7, 2), 7);
+    ck_assert_int_eq(hf_recover_newest(&x.task, 5, 1), 4);
+    ck_assert_int_eq(hf_recover_newest(&(struct hf_recover){ 0 }, 0, 2), 0);
+}
+END_TEST
+
 START_TEST(deaths_are_remembered_longest)
 {
     struct hf_recover r = { 0 };
@@ -421,7 +457,7 @@ START_TEST(deaths_are_remembered_longest)
         ck_assert_int_le(d.verdict, LATER);
         hf_recover_on_decided(&r, &agent, &c, &d, now);
         if (i >= 2)
-            hf_recover_on_closed(&r, COMPLETED, now);
+            hf_recover_on_closed(&r, COMPLETED, 6, now);
     }
     ck_assert_uint_eq(r.outcome_count, HF_RECOVER_OUTCOMES);
     ck_assert_uint_eq(hf_recover_deaths(&r, 5), 2);
@@ -584,6 +620,8 @@ int main(void)
                         COUNT(BLAME));
     tcase_add_test(t, the_sixth_death_with_a_task_in_an_hour_is_for_a_person);
     tcase_add_test(t, one_death_counts_once_however_many_tasks_there_were);
+    tcase_add_test(t, a_death_counts_for_what_was_restored_not_for_what_was_ordered);
+    tcase_add_test(t, what_killed_twice_is_not_ordered_again);
     tcase_add_test(t, deaths_are_remembered_longest);
     tcase_add_test(t, when_all_died_the_oldest_is_forgotten);
     tcase_add_test(t, a_record_comes_back_through_etcd_as_it_was);

@@ -63,7 +63,7 @@ static void reconcile(struct world *w)
     case HF_RECOVER_CLOSE:
         ck_assert(w->state == COMPLETED ||
                   (w->state == PROGRESS && w->now - w->seen_since >= w->policy.probation));
-        hf_recover_on_closed(&recover, w->state, w->now);
+        hf_recover_on_closed(&recover, w->state, 1, w->now);
         w->since_success = 0;
         break;
     }
@@ -101,7 +101,9 @@ static void die(struct world *w)
     struct hf_recover_case facts = {
         .incarnation = w->lives[w->owner],
         .death = (Holdfast__V1__Exit__Kind)hfs_random_below(&w->random, 11),
+        .restored = (int64_t)hfs_random_below(&w->random, 4),
         .checkpoint = (int64_t)hfs_random_below(&w->random, 4),
+        .poison = 2,
         .successor = hfs_random_percent(&w->random, 50),
     };
     struct hf_recover_decision d = hf_recover_decide(

@@ -121,12 +121,13 @@ START_TEST(start_by_command_with_a_task)
     struct hf_start start = make_start();
     Holdfast__V1__Task *next;
 
-    hf_row_start_by_command(&plan, &start, &(struct hf_seen){ .mod_rev = 12 }, &seen_task);
+    hf_row_start_by_command(&plan, &start, &(struct hf_seen){ .mod_rev = 12 }, &seen_task, 6);
     expect("if absent(agents/a/live), mod(agents/a/spec) = 4, mod(wanted/a) = 0, "
            "mod(commands/h/a) = 12, mod(tasks/t) = 17 then put agents/a/live, "
            "delete commands/h/a, put tasks/t, delete pending/r/t");
     next = written_task();
     ck_assert_int_eq(next->state, HOLDFAST__V1__TASK__STATE__acknowledged);
+    ck_assert_ptr_null(next->restored); /* there was nothing to go on from */
     ck_assert_int_eq(next->owner->incarnation->create_revision, 0);
     /* Which means: that of the Txn that wrote it. */
     ck_assert_int_eq(
@@ -136,11 +137,55 @@ START_TEST(start_by_command_with_a_task)
 }
 END_TEST
 
+START_TEST(start_by_command_with_a_task_that_has_checkpoints)
+{
+    struct hf_start start = make_start();
+    Holdfast__V1__CheckpointRef head = HOLDFAST__V1__CHECKPOINT_REF__INIT;
+    Holdfast__V1__Task *next;
+
+    head.seq = 7;
+    task.checkpoint = &head;
+    hf_row_start_by_command(&plan, &start, &(struct hf_seen){ .mod_rev = 12 }, &seen_task,
+                            _i == 0 ? 6 : 0);
+    next = written_task();
+    ck_assert_int_eq(next->checkpoint->seq, 7);
+    ck_assert_ptr_nonnull(next->restored);
+    ck_assert_int_eq(next->restored->seq, _i == 0 ? 6 : 0);
+    hf_json_free(&next->base);
+}
+END_TEST
+
+/* It was given to whoever had the task before. */
+static void forgets_what_was_restored(void)
+{
+    Holdfast__V1__Task *next = written_task();
+
+    ck_assert_ptr_null(next->restored);
+    hf_json_free(&next->base);
+}
+
+START_TEST(what_was_restored_goes_with_its_owner)
+{
+    Holdfast__V1__CheckpointRef entry = HOLDFAST__V1__CHECKPOINT_REF__INIT;
+
+    task.restored = &entry;
+    switch (_i) {
+    case 0: hf_row_claim(&plan, &LIFE, &seen_task); break;
+    case 1: hf_row_release(&plan, &LIFE, &seen_task, ""); break;
+    case 2: hf_row_take_back(&plan, &TERM, &seen_task, ""); break;
+    default:
+        hf_row_reset(&plan, &TERM, &seen_task, &(struct hf_seen){ 0 },
+                     &(struct hf_reset){ .pending = _i == 3, .recovery = &recovery });
+    }
+    forgets_what_was_restored();
+}
+END_TEST
+
 START_TEST(start_by_command_without_a_task)
 {
     struct hf_start start = make_start();
 
-    hf_row_start_by_command(&plan, &start, &(struct hf_seen){ .mod_rev = 12 }, NULL);
+    hf_row_start_by_command(&plan, &start, &(struct hf_seen){ .mod_rev = 12 }, NULL, 0);
     expect("if absent(agents/a/live), mod(agents/a/spec) = 4, mod(wanted/a) = 0, "
            "mod(commands/h/a) = 12 then put agents/a/live, delete commands/h/a");
 }
@@ -575,6 +620,8 @@ int main(void)
     tcase_add_test(t, a_host_joins);
     tcase_add_test(t, a_spec);
     tcase_add_test(t, start_by_command_with_a_task);
+    tcase_add_loop_test(t, start_by_command_with_a_task_that_has_checkpoints, 0, 2);
+    tcase_add_loop_test(t, what_was_restored_goes_with_its_owner, 0, 5);
     tcase_add_test(t, start_by_command_without_a_task);
     tcase_add_test(t, boot_start);
     tcase_add_test(t, local_restart);

@@ -1,0 +1,48 @@
+/* check_restored.c - what successors go on from, held against what their tasks and the counts
+ * of their recoveries say: no checkpoint is blamed for what another did. */
+#include <string.h>
+
+#include "sim/check_private.h"
+
+void hfs_check_goes_on(struct hfs_check *check, const char *agent, const char *instance,
+                       const char *task_name, int64_t checkpoint)
+{
+    const struct c_task *task = hfs_check_task(check, task_name);
+
+    /* Whose task was taken from it meanwhile hears of that with its next call. */
+    if (!task->exists || task->owner[0] == '\0' ||
+        strcmp(task->owner_instance, instance) != 0 || task->restored == checkpoint)
+        return;
+    hfs_check_violate(check, "I13 %s goes on from checkpoint %lld of %s, which says %lld",
+                      agent, (long long)checkpoint, task->name, (long long)task->restored);
+}
+
+void hfs_check_judge_recovery(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Recovery *recovery = (const Holdfast__V1__Recovery *)change->record;
+    const struct c_task *task = hfs_check_task(check, change->key.name);
+    const Holdfast__V1__Recovery__Outcome *outcome;
+    size_t at = task->outcomes - (task->is_open ? 1 : 0);
+    int64_t blamed;
+
+    /* From there on old ones are dropped. */
+    if (recovery == NULL || at >= recovery->n_outcomes || recovery->n_outcomes >= 16)
+        return;
+    outcome = recovery->outcomes[at];
+    blamed = outcome->checkpoint != NULL ? outcome->checkpoint->seq : 0;
+    if (outcome->result == HOLDFAST__V1__RECOVERY__RESULT__died && blamed != task->restored)
+        hfs_check_violate(check,
+                          "I13 a death is counted against checkpoint %lld of %s, but its "
+                          "owner went on from %lld",
+                          (long long)blamed, task->name, (long long)task->restored);
+}
+
+void hfs_check_apply_recovery(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Recovery *recovery = (const Holdfast__V1__Recovery *)change->record;
+    struct c_task *task = hfs_check_task(check, change->key.name);
+
+    task->outcomes = recovery != NULL ? recovery->n_outcomes : 0;
+    task->is_open = task->outcomes > 0 && recovery->outcomes[task->outcomes - 1]->result ==
+                                              HOLDFAST__V1__RECOVERY__RESULT__ordered;
+}
