@@ -77,8 +77,8 @@ int hf_index_add(struct hf_index *index, void *object)
 {
     struct hf_index_slot slot = make_slot(index, name_of(object));
 
-    /* A quarter stays free, so that a search soon ends. */
-    if ((index->slots == NULL || index->count >= (index->mask + 1) / 4 * 3) && !grow(index))
+    /* An eighth stays free, so that a search ends, and soon: four slots share a cache line. */
+    if ((index->slots == NULL || index->count >= (index->mask + 1) / 8 * 7) && !grow(index))
         return HF_ENOMEM;
     slot.object = object;
     put(index->slots, index->mask, &slot);

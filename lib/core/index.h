@@ -1,6 +1,6 @@
 /* index.h - finds objects by their names.
  *
- * A hash table with open addressing: two slots per object on average, no chains to follow, no
+ * A hash table with open addressing: one or two slots per object, no chains to follow, no
  * tombstones. It owns its slots, never the objects. Pure. An object is a struct that begins
  * with
  *
