@@ -117,15 +117,44 @@ void hf_agenda_set_alarm(struct hf_agenda *agenda, struct hf_agenda_item *item, 
     agenda->alarms = meld(agenda->alarms, item);
 }
 
+/* Puts all that share the earliest time into the queue in one pass over them: when many leases
+ * end at once, their agents are due at once, and to take each out of the heap by itself would
+ * order the rest again every time. Lists of siblings that are still to be looked at are chained
+ * by the `back` of their first. */
+static void ring_earliest(struct hf_agenda *agenda)
+{
+    struct hf_agenda_item *lists = agenda->alarms, *later = NULL;
+    hf_ms at = lists->at;
+
+    while (lists != NULL) {
+        struct hf_agenda_item *item = lists, *child = item->child;
+
+        lists = item->sibling != NULL ? item->sibling : item->back;
+        if (item->sibling != NULL)
+            item->sibling->back = item->back;
+        item->sibling = item->back = NULL;
+        if (item->at > at) {
+            item->sibling = later;
+            later = item;
+            continue;
+        }
+        if (child != NULL) {
+            child->back = lists;
+            lists = child;
+        }
+        item->child = NULL;
+        item->timed = false;
+        hf_agenda_add(agenda, item);
+    }
+    agenda->alarms = meld_all(later);
+}
+
 struct hf_agenda_item *hf_agenda_take(struct hf_agenda *agenda, hf_ms now)
 {
     struct hf_agenda_item *item;
 
-    while (agenda->alarms != NULL && agenda->alarms->at <= now) {
-        item = agenda->alarms;
-        clear_alarm(agenda, item);
-        hf_agenda_add(agenda, item);
-    }
+    while (agenda->alarms != NULL && agenda->alarms->at <= now)
+        ring_earliest(agenda);
     item = agenda->first;
     if (item != NULL)
         take_out(agenda, item);
