@@ -196,14 +196,17 @@ bool hf_death_is_on_hold(const struct hf_engine *e, const struct hf_agent *agent
                          const struct hf_death *death)
 {
     const Holdfast__V1__Spec *spec = hf_agent_spec(agent);
-    const char *name = hf_death_host(e, agent);
-    const struct hf_host *host = name != NULL ? hf_fleet_get_host(e->fleet, name) : NULL;
-    const Holdfast__V1__Host *record = host != NULL ? hf_host_record(host) : NULL;
+    const Holdfast__V1__Host *record;
+    const struct hf_host *host;
+    const char *name;
 
     if (hf_mutated(e, HF_MUTANT_NO_HOLD))
         return false;
     if (death->seen || spec == NULL || spec->fence != HOLDFAST__V1__SPEC__FENCE__hold)
         return false;
+    name = hf_death_host(e, agent);
+    host = name != NULL ? hf_fleet_get_host(e->fleet, name) : NULL;
+    record = host != NULL ? hf_host_record(host) : NULL;
     /* Lost, a person says: its record is removed, or says that it left. */
     if (record == NULL || record->left)
         return false;

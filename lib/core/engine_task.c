@@ -181,6 +181,19 @@ static int decide_pending(struct hf_engine *e, struct hf_task *task, struct hf_i
     return 0;
 }
 
+/* An owner that is decided with its task is not looked at for the same reason again. */
+static int decide_owner(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
+{
+    struct hf_agenda_item *item = &hf_agent_state(agent)->item.agenda;
+    int rc;
+
+    hf_agenda_remove(&e->agenda, item);
+    rc = hf_engine_decide_waiting(e, agent, ret);
+    if (rc < 0)
+        hf_agenda_add(&e->agenda, item);
+    return rc;
+}
+
 static int decide_owned(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret)
 {
     struct hf_task_state *state = hf_task_state(task);
@@ -207,7 +220,7 @@ static int decide_owned(struct hf_engine *e, struct hf_task *task, struct hf_int
     /* Its agent first: where a start is due, too, both go in one step. */
     if (hf_agent_state(agent)->item.flight != 0)
         return 0;
-    rc = agent->live.record == NULL ? hf_engine_decide_waiting(e, agent, ret) : 0;
+    rc = agent->live.record == NULL ? decide_owner(e, agent, ret) : 0;
     if (rc != 0) {
         hf_agenda_add(&e->agenda, &state->item.agenda);
         return rc;
