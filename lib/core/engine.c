@@ -89,8 +89,10 @@ static void on_touched(enum hf_fleet_kind kind, void *object, void *arg)
     struct hf_item *item = item_of(kind, object);
     bool matters = note(e, kind, object);
 
-    item->object = object;
-    item->kind = (uint8_t)kind;
+    if (item->object == NULL) {
+        item->object = object;
+        item->kind = (uint8_t)kind;
+    }
     if (!matters)
         return;
     item->broken = false;

@@ -10,6 +10,9 @@
 
 #define HOLD_LOOK 5000 /* an agent that waits for its host is looked at this often */
 
+enum { REPORTED = 1, DEGRADED_MARK = 2, SUSPICION_MARK = 4 };
+#define NOT_WELL (DEGRADED_MARK | SUSPICION_MARK)
+
 /* What of a report matters to a decision: whether it is well, by its own word. */
 static uint8_t report_mark(const struct hf_agent *agent)
 {
@@ -17,29 +20,38 @@ static uint8_t report_mark(const struct hf_agent *agent)
 
     if (report == NULL)
         return 0;
-    return (uint8_t)(1 +
-                     (report->status == HOLDFAST__V1__AGENT_STATUS__VALUE__degraded ? 2 : 0) +
-                     (report->suspicion != NULL ? 4 : 0));
+    return (uint8_t)(REPORTED |
+                     (report->status == HOLDFAST__V1__AGENT_STATUS__VALUE__degraded
+                          ? DEGRADED_MARK
+                          : 0) |
+                     (report->suspicion != NULL ? SUSPICION_MARK : 0));
+}
+
+/* Most changes are reports that say nothing new: they look at nothing else. */
+static bool note_report(const struct hf_agent *agent)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    uint8_t mark = report_mark(agent);
+
+    if (mark == state->mark)
+        return false;
+    state->mark = mark;
+    return true;
 }
 
 bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
 {
     struct hf_agent_state *state = hf_agent_state(agent);
-    uint8_t mark;
 
+    if (e->changing == HF_KEY_AGENT_REPORT && state->item.object != NULL)
+        return note_report(agent);
     if (e->changing == HF_KEY_AGENT_EXIT)
         state->failed = false;
     if (agent->live.seen.create_rev != state->life || state->item.object == NULL) {
         state->life = agent->live.seen.create_rev;
         state->life_at = e->now;
     }
-    if (e->changing != HF_KEY_AGENT_REPORT)
-        return true;
-    mark = report_mark(agent);
-    if (mark == state->mark)
-        return false;
-    state->mark = mark;
-    return true;
+    return e->changing != HF_KEY_AGENT_REPORT || note_report(agent);
 }
 
 /* Whether the health record says this already. */
@@ -92,9 +104,9 @@ static bool is_degraded(const struct hf_agent *agent)
 {
     const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
 
-    return report != NULL && report->incarnation != NULL &&
-           report->incarnation->create_revision == agent->live.seen.create_rev &&
-           (report_mark(agent) & 6) != 0;
+    return (hf_agent_state(agent)->mark & NOT_WELL) != 0 && report != NULL &&
+           report->incarnation != NULL &&
+           report->incarnation->create_revision == agent->live.seen.create_rev;
 }
 
 /* A key that hangs on no lease would stay for ever: nobody is proven alive by it. */

@@ -44,18 +44,19 @@ struct hf_item {
     uint16_t flight; /* index + 1 of the write that concerns it; 0: none */
 };
 
-/* What the engine keeps with each object, in its `user` bytes. */
+/* What the engine keeps with each object, in its `user` bytes. The object follows: what every
+ * change needs stands last, so that it shares a cache line with the name. */
 
 struct hf_agent_state {
-    struct hf_item item;
-    int64_t life;             /* create revision of the live key that was last seen */
-    hf_ms life_at;            /* when that came; or anything first, while none was seen */
+    hf_ms life_at;            /* when `life` came; or anything first, while none was seen */
     int64_t command_rev;      /* of the start that is outstanding */
     hf_ms command_at;         /* when that was first seen */
     hf_ms health_at;          /* when we last wrote its health for its own sake */
     int64_t asks_for;         /* life, + 1: what follows its end waits for the storm guard, */
     struct hf_waiters *waits; /* the list in which it is, or NULL */
     struct hf_agent_state *wait_next, *wait_prev;
+    struct hf_item item;
+    int64_t life;   /* create revision of the live key that was last seen */
     bool granted;   /* which lets it happen */
     bool failed;    /* the start that failed last was noted */
     bool called;    /* its role has work for it */
@@ -80,8 +81,8 @@ enum {
 };
 
 struct hf_task_state {
+    hf_ms since; /* when it came into this state, with this owner */
     struct hf_item item;
-    hf_ms since;        /* when it came into this state, with this owner */
     uint32_t owner_rev; /* whose that was; the low bits, which differ */
     uint8_t state;      /* + 1; 0: never seen */
     uint8_t alerts;

@@ -111,36 +111,37 @@ static void tell_gone(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *obj
         fleet->cfg.on_gone(kind, object, fleet->cfg.arg);
 }
 
+/* Nothing in an object is wider than a pointer. */
 static size_t align_up(size_t size)
 {
-    const size_t align = _Alignof(max_align_t);
+    const size_t align = _Alignof(int64_t);
 
     return (size + align - 1) / align * align;
 }
 
-/* The name, the object and what the user keeps with it are one allocation, the name first: what
- * a look-up compares lies beside what it is after. */
+/* What the user keeps with an object, its name and the object are one allocation, in this
+ * order: a look-up compares the name, and a change then needs the end of the one and the
+ * beginning of the other, which lie beside it. */
 static void *make_object(enum hf_fleet_kind kind, size_t user_size, const char *name)
 {
     size_t name_size = strlen(name) + 1;
-    size_t room = align_up(name_size), size = align_up(OBJECTS[kind].size);
-    char *memory = hf_calloc(1, room + size + user_size);
-    void *user = NULL;
+    size_t before = align_up(user_size), room = align_up(name_size);
+    char *memory = hf_calloc(1, before + room + OBJECTS[kind].size);
+    char *object;
 
     if (memory == NULL)
         return NULL;
-    memcpy(memory, name, name_size);
-    *(const char **)(void *)(memory + room) = memory;
-    if (user_size > 0) {
-        user = memory + room + size;
-        memcpy(memory + room + OBJECTS[kind].user, &user, sizeof user);
-    }
-    return memory + room;
+    object = memory + before + room;
+    memcpy(memory + before, name, name_size);
+    *(const char **)(void *)object = memory + before;
+    if (user_size > 0)
+        memcpy(object + OBJECTS[kind].user, &memory, sizeof memory);
+    return object;
 }
 
-static void free_object(void *object)
+static void free_object(const struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
 {
-    free(*(void **)object);
+    free((char *)hf_fleet_name(object) - align_up(fleet->cfg.user_size[kind]));
 }
 
 void *hf_fleet_find(const struct hf_fleet *fleet, enum hf_fleet_kind kind, const char *name)
@@ -156,7 +157,7 @@ void *hf_fleet_need(struct hf_fleet *fleet, enum hf_fleet_kind kind, const char 
         return object;
     object = make_object(kind, fleet->cfg.user_size[kind], name);
     if (object != NULL && hf_index_add(&fleet->objects[kind], object) != HF_OK) {
-        free_object(object);
+        free_object(fleet, kind, object);
         return NULL;
     }
     return object;
@@ -165,7 +166,7 @@ void *hf_fleet_need(struct hf_fleet *fleet, enum hf_fleet_kind kind, const char 
 static void drop(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
 {
     hf_index_remove(&fleet->objects[kind], object);
-    free_object(object);
+    free_object(fleet, kind, object);
 }
 
 void hf_fleet_drop_if_empty(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
@@ -208,7 +209,7 @@ void hf_fleet_clear(struct hf_fleet *fleet)
 
         while ((object = hf_index_next(&fleet->objects[kind], &cursor)) != NULL) {
             OBJECTS[kind].clear(object);
-            free_object(object);
+            free_object(fleet, kind, object);
         }
         hf_index_done(&fleet->objects[kind]);
     }

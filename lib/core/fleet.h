@@ -31,10 +31,12 @@ struct hf_cell {
 };
 
 /* Every object begins with its name (core/index.h), and with what changes most often. Read-only
- * for others, except `user`. */
+ * for others, except what `user` points to: it is the engine's, allocated with the object
+ * (user_size), and the fleet looks no further. */
 
 struct hf_agent {
     const char *name;
+    void *user;
     struct hf_cell report, live, spec, exit, wanted, health;
     hf_ms live_gone_at;    /* when the deletion of live was seen; valid without live ... */
     int64_t live_gone_rev; /* ... if this is not 0: when the life that ended was created */
@@ -43,40 +45,38 @@ struct hf_agent {
     struct hf_host *host;  /* where it lives; NULL while it does not */
     struct hf_task *tasks; /* that it owns; next_owned */
     struct hf_command *commands; /* starts that are outstanding, one at most if all is well */
-    size_t task_count;
     struct hf_agent *next_in_role, **at_in_role;
-    void *user; /* the engine's; the fleet allocates it (user_size), and looks no further */
 };
 
 struct hf_host {
     const char *name;
+    void *user;
     struct hf_cell live, record;
     hf_ms live_gone_at; /* as above */
     int64_t live_gone_rev;
     struct hf_command *starts; /* outstanding here; next_here */
     size_t agents;             /* that live here */
     size_t commands;           /* how many starts */
-    void *user;
 };
 
 struct hf_task {
     const char *name;
+    void *user;
     struct hf_cell task, recovery;
     struct hf_agent *owner; /* while it is acknowledged or in progress; else NULL */
     struct hf_role *role;
     struct hf_task *next_owned, **at_owned;     /* in owner->tasks */
     struct hf_task *next_pending, **at_pending; /* in role->pending; at is NULL if it is not */
-    void *user;
 };
 
 /* Exists while an agent or a task names it. */
 struct hf_role {
     const char *name;
+    void *user;
     struct hf_agent *agents; /* next_in_role */
     struct hf_task *pending; /* next_pending */
     size_t agent_count, live_count, pending_count;
     size_t users; /* agents and tasks that refer to it */
-    void *user;
 };
 
 struct hf_command {

@@ -125,15 +125,11 @@ static void set_task_owner(struct hf_fleet *fleet, struct hf_task *task, struct 
 
     if (old == owner)
         return;
-    if (old != NULL) {
+    if (old != NULL)
         UNLINK(task, next_owned, at_owned);
-        old->task_count--;
-    }
     task->owner = owner;
-    if (owner != NULL) {
+    if (owner != NULL)
         LINK(owner->tasks, task, next_owned, at_owned);
-        owner->task_count++;
-    }
     touch(fleet, HF_FLEET_AGENT, old);
     touch(fleet, HF_FLEET_AGENT, owner);
     hf_fleet_drop_if_empty(fleet, HF_FLEET_AGENT, old);
@@ -181,13 +177,23 @@ static void *object_of(struct hf_fleet *fleet, enum hf_fleet_kind kind, const ch
                                 : hf_fleet_find(fleet, kind, name);
 }
 
+/* Finds it or makes it. What a record named before it mostly names again: then there is nothing
+ * to look up. `was` may be NULL. */
+static void *need_again(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *was,
+                        const char *name)
+{
+    if (was != NULL && strcmp(hf_fleet_name(was), name) == 0)
+        return was;
+    return hf_fleet_need(fleet, kind, name);
+}
+
 static int apply_spec(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_cell *next)
 {
     const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)next->record;
     struct hf_role *role = NULL;
 
     if (spec != NULL && spec->role[0] != '\0') {
-        role = hf_fleet_need(fleet, HF_FLEET_ROLE, spec->role);
+        role = need_again(fleet, HF_FLEET_ROLE, agent->role, spec->role);
         if (role == NULL)
             return HF_ENOMEM;
     }
@@ -205,7 +211,7 @@ static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
     struct hf_host *host = NULL;
 
     if (live != NULL && live->host[0] != '\0') {
-        host = hf_fleet_need(fleet, HF_FLEET_HOST, live->host);
+        host = need_again(fleet, HF_FLEET_HOST, agent->host, live->host);
         if (host == NULL)
             return HF_ENOMEM;
     }
@@ -326,12 +332,12 @@ static int apply_task_record(struct hf_fleet *fleet, struct hf_task *task, struc
     bool pending = record != NULL && record->state == HOLDFAST__V1__TASK__STATE__pending;
 
     if (record != NULL && record->role[0] != '\0') {
-        role = hf_fleet_need(fleet, HF_FLEET_ROLE, record->role);
+        role = need_again(fleet, HF_FLEET_ROLE, task->role, record->role);
         if (role == NULL)
             return HF_ENOMEM;
     }
     if (owner_name != NULL) {
-        owner = hf_fleet_need(fleet, HF_FLEET_AGENT, owner_name);
+        owner = need_again(fleet, HF_FLEET_AGENT, task->owner, owner_name);
         if (owner == NULL) {
             hf_fleet_undo(fleet, HF_FLEET_ROLE, role);
             return HF_ENOMEM;

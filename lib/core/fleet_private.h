@@ -21,6 +21,12 @@ static inline bool hf_cell_exists(const struct hf_cell *cell)
     return cell->record != NULL;
 }
 
+/* Of any object. */
+static inline const char *hf_fleet_name(const void *object)
+{
+    return *(const char *const *)object;
+}
+
 /* Frees what it holds. */
 void hf_cell_clear(struct hf_cell *cell);
 
