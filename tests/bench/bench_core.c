@@ -640,20 +640,32 @@ static void bench_expiry(bool json)
     print_result(json, "expiry", EXPIRY_SIZE, ours, "s", EXPIRY_TARGET, ours < EXPIRY_TARGET);
 }
 
+static bool is_wanted(const char *what, int argc, char **argv)
+{
+    bool all = true;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], what) == 0)
+            return true;
+        all &= strcmp(argv[i], "--json") == 0;
+    }
+    return all;
+}
+
 int main(int argc, char **argv)
 {
-    bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
 
-    if (argc > 1 && !json) {
-        (void)fprintf(stderr, "usage: bench_core [--json]\n");
-        return 2;
-    }
     if (!json)
         (void)printf("%-22s %12s %12s %-12s\n", "", "ours", "target", "unit");
-    for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++)
+    for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0] && is_wanted("events", argc, argv);
+         i++)
         bench_size(json, SIZES[i]);
-    bench_rebuild(json);
-    bench_recoveries(json);
-    bench_expiry(json);
+    if (is_wanted("rebuild", argc, argv))
+        bench_rebuild(json);
+    if (is_wanted("recoveries", argc, argv))
+        bench_recoveries(json);
+    if (is_wanted("expiry", argc, argv))
+        bench_expiry(json);
     return 0;
 }
