@@ -22,7 +22,7 @@
 #include "io/runner.h"
 #include "schema/json.h"
 
-enum { ASK_AGAIN_MS = 1000, TTL_FLOOR_MS = 10000, TICK_MS = 250, STALL_MS = 500 };
+enum { ASK_AGAIN_MS = 1000, TICK_MS = 250, STALL_MS = 500 };
 
 struct controller {
     const struct ctl_settings *settings;
@@ -176,25 +176,12 @@ static struct hf_bytes get_leader(void *arg)
     return (struct hf_bytes){ .data = ctl->leader.data, .len = ctl->leader.len };
 }
 
-static struct hf_lease_policy lease_policy(hf_ms ttl)
-{
-    struct hf_lease_policy policy = hf_lease_policy_default();
-    hf_ms attempt;
-
-    policy.ttl = ttl;
-    policy.ttl_floor = ttl < TTL_FLOOR_MS ? ttl : TTL_FLOOR_MS;
-    attempt = policy.ttl_floor * policy.attempt.num / policy.attempt.den;
-    if (policy.retry_max > attempt)
-        policy.retry_max = attempt;
-    return policy;
-}
-
 static int stand(struct controller *ctl)
 {
     struct hf_backend backend = hf_backend_etcd_get(ctl->backend);
     struct hf_runner_config cfg = { .ns = ctl->settings->common.namespace,
                                     .decider = ctl_observer_get_decider(&ctl->observer),
-                                    .lease = lease_policy(ctl->settings->ttl),
+                                    .lease = hf_lease_policy_for(ctl->settings->ttl),
                                     .election = hf_election_policy_default(),
                                     .get_leader = get_leader,
                                     .on_intent = on_intent,
@@ -278,7 +265,7 @@ static int open_parts(struct controller *ctl)
     struct hf_etcd_config etcd = hf_connect_config(&settings->common);
     struct hf_engine_config engine = { .ns = settings->common.namespace,
                                        .id = settings->id,
-                                       .policy = hf_engine_policy_default() };
+                                       .policy = ctl_settings_get_policy(settings) };
     int rc = hf_id_random(&engine.seed, sizeof engine.seed);
 
     if (rc != HF_OK)

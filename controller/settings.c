@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/recover.h"
 #include "schema/name.h"
 
 static const struct hf_option TABLE[] = {
@@ -44,6 +45,59 @@ static const struct hf_option TABLE[] = {
         .help = "File that the port is written to once it is served.",
     },
     {
+        .key = "placement.home_grace",
+        .flag = "home-grace",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_settings, home_grace),
+        .min = 0,
+        .max = 86400000,
+        .preset = "60s",
+        .help = "How long a host that vanished is waited for before its agents are started on "
+                "another host of their pool.",
+    },
+    {
+        .key = "recovery.backoff",
+        .flag = "recovery-backoff",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_settings, recovery_backoff),
+        .min = 100,
+        .max = 86400000,
+        .preset = "60s",
+        .help = "How long a task waits for its second recovery; the third waits twice as long, "
+                "every one after it four times. The first is at once.",
+    },
+    {
+        .key = "recovery.max_attempts_per_task",
+        .flag = "recovery-limit",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct ctl_settings, recovery_limit),
+        .min = 1,
+        .max = HF_RECOVER_OUTCOMES,
+        .preset = "3",
+        .help = "How often a task is recovered before a person has to look at it.",
+    },
+    {
+        .key = "recovery.max_attempts_per_hour",
+        .flag = "recovery-hourly-limit",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct ctl_settings, recovery_hourly_limit),
+        .min = 1,
+        .max = HF_BACKOFF_KEPT,
+        .preset = "5",
+        .help = "How many deaths of one agent within an hour are followed by a recovery of its "
+                "tasks.",
+    },
+    {
+        .key = "recovery.probation",
+        .flag = "recovery-probation",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_settings, recovery_probation),
+        .min = 100,
+        .max = 604800000,
+        .preset = "15m",
+        .help = "How long a successor must have had a task before its recovery is a success.",
+    },
+    {
         .key = "alert.command",
         .flag = "alert-command",
         .env = "HOLDFAST_ALERT_COMMAND",
@@ -72,6 +126,20 @@ struct hf_option_group ctl_settings_group(struct ctl_settings *settings)
         .count = sizeof TABLE / sizeof TABLE[0],
         .target = settings,
     };
+}
+
+struct hf_engine_policy ctl_settings_get_policy(const struct ctl_settings *settings)
+{
+    struct hf_engine_policy policy = hf_engine_policy_default();
+    struct hf_backoff_policy *backoff = &policy.recover.backoff;
+
+    for (uint8_t i = 0; i < backoff->list_count; i++)
+        backoff->list[i] = settings->recovery_backoff << i;
+    policy.recover.limit = (uint32_t)settings->recovery_limit;
+    policy.recover.agent_limit = (uint32_t)settings->recovery_hourly_limit;
+    policy.recover.probation = settings->recovery_probation;
+    policy.placement.home_grace = settings->home_grace;
+    return policy;
 }
 
 static int make_id(struct ctl_settings *settings, struct hf_error *err)
@@ -106,10 +174,15 @@ static int check_listen(const char *listen, struct hf_error *err)
 
 int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err)
 {
+    struct hf_engine_policy policy = ctl_settings_get_policy(settings);
+    const char *why = NULL;
     int rc = settings->listen != NULL ? check_listen(settings->listen, err) : HF_OK;
 
     if (rc != HF_OK)
         return rc;
+    rc = hf_engine_policy_check(&policy, &why);
+    if (rc != HF_OK)
+        return hf_error_set(err, rc, "%s", why);
     if (settings->port_file != NULL && settings->listen == NULL)
         return hf_error_set(err, HF_EINVAL,
                             "controller.port_file is set without controller.listen: say where "

@@ -2,6 +2,7 @@
 #ifndef CTL_SETTINGS_H
 #define CTL_SETTINGS_H
 
+#include "core/engine.h"
 #include "schema/options.h"
 
 /* Texts belong to the hf_config that filled it. */
@@ -11,6 +12,10 @@ struct ctl_settings {
     hf_ms ttl;
     const char *listen;
     const char *port_file;
+    hf_ms home_grace;
+    hf_ms recovery_backoff;
+    int64_t recovery_limit, recovery_hourly_limit;
+    hf_ms recovery_probation;
     struct hf_strings alert_command;
     hf_ms alert_timeout;
     char made_id[300]; /* where no id was given */
@@ -18,6 +23,9 @@ struct ctl_settings {
 
 /* The controller's own table, filling *settings (NULL to only print it). Cannot fail. */
 struct hf_option_group ctl_settings_group(struct ctl_settings *settings);
+
+/* What the engine is to go by. */
+struct hf_engine_policy ctl_settings_get_policy(const struct ctl_settings *settings);
 
 /* Fills in what depends on the machine, and checks the rest. */
 int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err) HF_MUST_CHECK;

@@ -14,7 +14,6 @@
 #include "schema/json.h"
 
 enum {
-    TTL_FLOOR_MS = 10000,
     WRITE_MS = 8000, /* for the ends of agents to be written, when agentd ends */
     NS_PER_MS = 1000000,
     MOST_LAUNCHERS = 256,
@@ -478,15 +477,6 @@ static void on_broken(const char *why, void *arg)
 
 /* Life. */
 
-static struct hf_lease_policy lease_policy(hf_ms ttl)
-{
-    struct hf_lease_policy policy = hf_lease_policy_default();
-
-    policy.ttl = ttl;
-    policy.ttl_floor = ttl < TTL_FLOOR_MS ? ttl : TTL_FLOOR_MS;
-    return policy;
-}
-
 static int begin(struct link *link)
 {
     const struct agentd_lease_state *kept = &link_channel_get_hello(link->channel)->lease;
@@ -498,7 +488,7 @@ static int begin(struct link *link)
                                       .fence_at = fence_at != 0 ? fence_at : HF_LEASE_NEVER };
     struct hf_runner_config cfg = { .ns = link->settings->common.namespace,
                                     .decider = { .ops = &OPS, .self = link },
-                                    .lease = lease_policy(link->settings->ttl),
+                                    .lease = hf_lease_policy_for(link->settings->ttl),
                                     .on_intent = on_intent,
                                     .on_lease = on_lease,
                                     .on_trouble = on_trouble,

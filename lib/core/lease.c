@@ -27,6 +27,20 @@ struct hf_lease_policy hf_lease_policy_default(void)
     };
 }
 
+struct hf_lease_policy hf_lease_policy_for(hf_ms ttl)
+{
+    struct hf_lease_policy policy = hf_lease_policy_default();
+    hf_ms attempt;
+
+    policy.ttl = ttl;
+    if (ttl < policy.ttl_floor)
+        policy.ttl_floor = ttl;
+    attempt = policy.ttl_floor * policy.attempt.num / policy.attempt.den;
+    if (policy.retry_max > attempt)
+        policy.retry_max = attempt;
+    return policy;
+}
+
 /* Saturates at HF_LEASE_NEVER; `delay` is never negative here. */
 static hf_ms after(hf_ms moment, hf_ms delay)
 {

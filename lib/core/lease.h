@@ -73,6 +73,10 @@ struct hf_lease_policy {
 /* T = 15 s with a floor of 10 s, and the shares above. Cannot fail. */
 struct hf_lease_policy hf_lease_policy_default(void);
 
+/* The same for another TTL, of 2 s and more: one below the floor is its own floor, and failed
+ * renewals are tried again as much sooner. Cannot fail. */
+struct hf_lease_policy hf_lease_policy_for(hf_ms ttl);
+
 /* HF_EINVAL, and a sentence in *ret_why, when the policy contradicts itself. */
 int hf_lease_policy_check(const struct hf_lease_policy *policy,
                           const char **ret_why) HF_MUST_CHECK;

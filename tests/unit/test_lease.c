@@ -515,10 +515,25 @@ START_TEST(everything_has_a_name)
 }
 END_TEST
 
+START_TEST(a_policy_for_any_ttl_that_may_be_chosen_is_sound)
+{
+    const char *why = NULL;
+
+    for (hf_ms ttl = 2000; ttl <= 600000; ttl += 500) {
+        struct hf_lease_policy p = hf_lease_policy_for(ttl);
+
+        ck_assert_msg(hf_lease_policy_check(&p, &why) == HF_OK, "%lld: %s", (long long)ttl,
+                      why);
+        ck_assert_int_eq(p.ttl, ttl);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("lease");
 
+    tcase_add_test(t, a_policy_for_any_ttl_that_may_be_chosen_is_sound);
     tcase_add_test(t, without_a_lease_nothing_is_due_and_nothing_is_frozen);
     tcase_add_loop_test(t, the_answer_depends_on_now_and_not_on_when_it_was_asked_last, 0,
                         COUNT(SILENCE));
