@@ -62,6 +62,8 @@ static void on_commit(const struct hf_commit_result *result, void *arg)
     struct hf_flight *flight = arg;
     struct hf_runner *runner = flight->runner;
 
+    if (result->outcome == HF_OUTCOME_DONE)
+        hf_crash_point(&runner->crash, HF_CRASH_DONE, &flight->plan);
     hf_runner_on_result(runner, &result->result);
     if (result->outcome == HF_OUTCOME_UNKNOWN || result->outcome == HF_OUTCOME_FAILED)
         hf_runner_complain(runner, "write", result->result.err, result->result.message);
@@ -74,6 +76,7 @@ static void launch(struct hf_flight *flight)
     struct hf_runner *runner = flight->runner;
     int err = HF_EFENCED;
 
+    hf_crash_point(&runner->crash, HF_CRASH_BEFORE, &flight->plan);
     if (runner->candidate == NULL || hf_candidate_can_act(runner->candidate))
         err = hf_commit_start(&runner->backend, &flight->plan, 0, on_commit, flight,
                               &flight->commit);
@@ -81,6 +84,7 @@ static void launch(struct hf_flight *flight)
         answer(flight, HF_OUTCOME_FAILED, 0, err);
         return;
     }
+    hf_crash_point(&runner->crash, HF_CRASH_SENT, &flight->plan);
     flight->state = HF_FLIGHT_SENT;
     runner->sent++;
 }

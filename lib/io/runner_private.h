@@ -3,6 +3,7 @@
 #define HF_IO_RUNNER_PRIVATE_H
 
 #include "io/commit.h"
+#include "io/crash.h"
 #include "io/runner.h"
 
 /* One write: waiting for others, under way, or answered and still to be told. */
@@ -65,6 +66,7 @@ struct hf_runner {
     struct hf_reading *readings;
     struct hf_reading *spare_reading;
     struct hf_runner_cluster cluster;
+    struct hf_crash crash;
 
     struct hf_decider_key *keys; /* that hang on the lease, while they are asked for */
     size_t key_count;

@@ -47,10 +47,27 @@ static void begin(struct arguments *args, const char *name, const char *endpoint
     add(args, endpoint);
 }
 
+/* The sanitizers' variables and those of the caller. */
+static void join_env(const char *const env[], const char *ret_env[MOST_ENV + 1])
+{
+    const char *const *lists[] = { hft_sanitizer_env(), env };
+    size_t count = 0;
+
+    for (size_t l = 0; l < 2; l++) {
+        for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++) {
+            ck_assert_uint_lt(count, MOST_ENV);
+            ret_env[count++] = lists[l][i];
+        }
+    }
+    ret_env[count] = NULL;
+}
+
 void hft_program_start(struct hft_program *program, const char *name, const char *dir,
                        const char *label, const char *endpoint, ...)
 {
     struct arguments args;
+    const char *own[] = { program->env[0] != '\0' ? program->env : NULL, NULL };
+    const char *env[MOST_ENV + 1];
     HF_CLEANUP_FD int log = -1;
     va_list more;
 
@@ -61,8 +78,9 @@ void hft_program_start(struct hft_program *program, const char *name, const char
     (void)snprintf(program->log_file, sizeof program->log_file, "%s/%s.log", dir, label);
     log = open(program->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(log, 0);
-    program->pid = hft_process_spawn(&(struct hft_spawn){
-        .argv = args.items, .env = hft_sanitizer_env(), .out = log, .err = log });
+    join_env(own, env);
+    program->pid = hft_process_spawn(
+        &(struct hft_spawn){ .argv = args.items, .env = env, .out = log, .err = log });
 }
 
 static int status_of(int status)
@@ -141,19 +159,19 @@ void hft_program_until_said(const struct hft_program *program, const char *text,
     }
 }
 
-/* The sanitizers' variables and those of the caller. */
-static void join_env(const char *const env[], const char *ret_env[MOST_ENV + 1])
+pid_t hft_cli_spawn(const char *endpoint, ...)
 {
-    const char *const *lists[] = { hft_sanitizer_env(), env };
-    size_t count = 0;
+    struct arguments args;
+    HF_CLEANUP_FD int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    va_list more;
 
-    for (size_t l = 0; l < 2; l++) {
-        for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++) {
-            ck_assert_uint_lt(count, MOST_ENV);
-            ret_env[count++] = lists[l][i];
-        }
-    }
-    ret_env[count] = NULL;
+    ck_assert_int_ge(null_fd, 0);
+    begin(&args, "holdfast", endpoint);
+    va_start(more, endpoint);
+    add_all(&args, more);
+    va_end(more);
+    return hft_process_spawn(&(struct hft_spawn){
+        .argv = args.items, .env = hft_sanitizer_env(), .out = null_fd, .err = null_fd });
 }
 
 void hft_cli_env(const char *const env[], struct hft_output *ret_output, const char *endpoint,

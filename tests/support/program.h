@@ -11,6 +11,7 @@
 struct hft_program {
     pid_t pid; /* 0 while it does not run */
     char log_file[HFT_PATH_MAX + 64];
+    char env[HFT_PATH_MAX + 128]; /* one NAME=value for its next start; empty: none */
 };
 
 /* Starts <name> with --endpoints and the other arguments (NULL-terminated); its log goes to
@@ -32,6 +33,10 @@ bool hft_program_said(const struct hft_program *program, const char *text);
 unsigned hft_program_count(const struct hft_program *program, const char *text);
 /* Waits until the log has it; fails the test, and prints the log, otherwise. */
 void hft_program_until_said(const struct hft_program *program, const char *text, hf_ms timeout);
+
+/* Starts `holdfast` with --endpoints and these arguments; what it says goes nowhere. To be
+ * reaped by the caller. */
+pid_t hft_cli_spawn(const char *endpoint, ...) __attribute__((sentinel));
 
 /* Runs `holdfast` with --endpoints and these arguments to its end; `env` as in struct
  * hft_spawn. */

@@ -1,0 +1,36 @@
+/* crash.h - ends this process at a chosen point of one of its writes, for tests of what others
+ * make of it. Only in builds with tests; elsewhere a point is nothing.
+ *
+ * HOLDFAST_CRASH_AT=STAGE:KEY[#N][@FILE] chooses: at the N-th write (the first, without a
+ * number) that changes a key which begins with KEY, given without its namespace. STAGE is
+ *   before  it is decided and not sent,
+ *   sent    it is handed to etcd's connection: it may have arrived or not,
+ *   done    etcd has answered, and whoever decided has not heard of it.
+ * FILE is created then; where it exists already nothing happens. So a process that is started
+ * anew with the same environment dies once, and a test sees when it was. */
+#ifndef HF_IO_CRASH_H
+#define HF_IO_CRASH_H
+
+#include "core/plan.h"
+
+enum hf_crash_stage { HF_CRASH_BEFORE, HF_CRASH_SENT, HF_CRASH_DONE };
+
+/* Zero-initialise: counts the writes that were met. */
+struct hf_crash {
+    unsigned met;
+};
+
+#ifdef HOLDFAST_CRASH_POINTS
+void hf_crash_point(struct hf_crash *crash, enum hf_crash_stage stage,
+                    const struct hf_plan *plan);
+#else
+static inline void hf_crash_point(struct hf_crash *crash, enum hf_crash_stage stage,
+                                  const struct hf_plan *plan)
+{
+    (void)crash;
+    (void)stage;
+    (void)plan;
+}
+#endif
+
+#endif
