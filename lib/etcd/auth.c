@@ -152,8 +152,7 @@ void hf_auth_wait(struct hf_etcd *etcd, struct hf_auth_waiter *waiter)
     auth->waiters = waiter;
     if (auth->login != NULL || hf_timer_is_armed(&auth->timer))
         return;
-    /* Without a timer the waiter's own deadline still ends the wait. */
-    (void)!hf_timer_start(&etcd->timers, &auth->timer, at);
+    hf_timer_start(&etcd->timers, &auth->timer, at);
 }
 
 static bool unlink_from(struct hf_auth_waiter **list, const struct hf_auth_waiter *waiter)

@@ -102,8 +102,7 @@ static void fail(struct hf_call *call, int err, bool unknown, const char *messag
 
 static void wait_until(struct hf_call *call, hf_ms at)
 {
-    if (hf_timer_start(&call->etcd->timers, &call->timer, at) != HF_OK)
-        fail(call, HF_ENOMEM, false, hf_err_text(HF_ENOMEM));
+    hf_timer_start(&call->etcd->timers, &call->timer, at);
 }
 
 /* gRPC's own clock is the one it understands; only the distance matters. */
@@ -337,7 +336,6 @@ int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
 {
     struct hf_call *call;
     const char *token = NULL;
-    int err;
 
     if (etcd->closing)
         return HF_ECANCELED;
@@ -360,16 +358,10 @@ int hf_call_start(struct hf_etcd *etcd, const struct hf_call_spec *spec,
         call->next->prev = call;
     etcd->calls = call;
 
-    /* A client that waits for its token fails callers by the timer, so that must be possible.
-     */
     if (may_go(call, &token)) {
         launch(call, token);
     } else {
-        err = hf_timer_start(&etcd->timers, &call->timer, call->deadline);
-        if (err != HF_OK) {
-            release(call);
-            return err;
-        }
+        wait_until(call, call->deadline);
         hf_auth_wait(etcd, &call->waiter);
     }
     if (ret_call != NULL)
@@ -391,8 +383,8 @@ void hf_call_cancel_all(struct hf_etcd *etcd)
     for (struct hf_call *call = etcd->calls; call != NULL; call = call->next) {
         if (call->call != NULL)
             (void)grpc_call_cancel(call->call, NULL);
-        else if (hf_timer_start(&etcd->timers, &call->timer, 0) != HF_OK)
-            assert(false); /* it has room: each waiting call has its timer in the heap */
+        else
+            wait_until(call, 0);
     }
 }
 

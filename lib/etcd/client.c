@@ -151,10 +151,9 @@ int hf_etcd_new(uv_loop_t *loop, const struct hf_etcd_config *cfg, struct hf_etc
     etcd->tls_timer.fn = poll_tls;
     etcd->trim_timer.fn = trim;
     if (code == HF_OK && etcd->tls_on)
-        code =
-            hf_timer_start(&etcd->timers, &etcd->tls_timer, hf_etcd_now(etcd) + etcd->tls_poll);
+        hf_timer_start(&etcd->timers, &etcd->tls_timer, hf_etcd_now(etcd) + etcd->tls_poll);
     if (code == HF_OK && cfg->discover)
-        code = hf_members_start(etcd, hf_span_or(cfg->discover_every, DEFAULT_DISCOVER_MS));
+        hf_members_start(etcd, hf_span_or(cfg->discover_every, DEFAULT_DISCOVER_MS));
     if (code != HF_OK) {
         if (etcd->open_handles == 0)
             free_client(etcd);
@@ -232,7 +231,7 @@ static void poll_tls(struct hf_timer *timer)
 
     /* A half-written file is looked at again next time. */
     (void)!hf_etcd_reload_tls(etcd, NULL);
-    (void)!hf_timer_start(&etcd->timers, timer, hf_etcd_now(etcd) + etcd->tls_poll);
+    hf_timer_start(&etcd->timers, timer, hf_etcd_now(etcd) + etcd->tls_poll);
 }
 
 struct hf_etcd_stats hf_etcd_get_stats(const struct hf_etcd *etcd)

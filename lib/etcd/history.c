@@ -16,14 +16,19 @@ static void conclude(struct hf_history *history, int err, const char *message)
     history->fn(err, message, history->arg);
 }
 
+static void ask_later(struct hf_history *history)
+{
+    hf_timer_start(&history->etcd->timers, &history->again,
+                   hf_etcd_now(history->etcd) + ASK_AGAIN_MS);
+}
+
 static void send_question(struct hf_history *history, const struct hf_range_request *request)
 {
     if (hf_etcd_range(history->etcd, request, on_answer, history, &history->call) == HF_OK)
         return;
     /* Never from inside hf_history_check: the timer asks again. */
     history->call = NULL;
-    (void)!hf_timer_start(&history->etcd->timers, &history->again,
-                          hf_etcd_now(history->etcd) + ASK_AGAIN_MS);
+    ask_later(history);
 }
 
 static struct hf_bytes witness_key(const struct hf_history *history)
@@ -70,9 +75,8 @@ static void doubt(struct hf_history *history)
 {
     if (++history->doubts >= DOUBTS)
         conclude(history, HF_EHISTORY, "etcd's revision went back");
-    else if (hf_timer_start(&history->etcd->timers, &history->again,
-                            hf_etcd_now(history->etcd) + ASK_AGAIN_MS) != HF_OK)
-        conclude(history, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+    else
+        ask_later(history);
 }
 
 /* What etcd has at the witness's revision must be the witness. */

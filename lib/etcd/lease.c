@@ -248,16 +248,11 @@ int hf_renewer_send(struct hf_renewer *renewer, hf_ms timeout)
     if (err != HF_OK)
         return err;
     renewer->sent_at = hf_etcd_now(etcd); /* before the first byte can leave */
-    err = hf_timer_start(&etcd->timers, &renewer->timer,
-                         renewer->sent_at + hf_span_or(timeout, 1));
-    if (err != HF_OK)
-        return err;
     request.id = renewer->id;
     err = hf_stream_send(renewer->stream, &request.base);
-    if (err != HF_OK) {
-        hf_timer_stop(&etcd->timers, &renewer->timer);
+    if (err != HF_OK)
         return err;
-    }
+    hf_timer_start(&etcd->timers, &renewer->timer, renewer->sent_at + hf_span_or(timeout, 1));
     renewer->busy = true;
     return HF_OK;
 }
@@ -269,8 +264,7 @@ static void on_next(struct hf_timer *timer)
     struct hf_etcd *etcd = renewer->etcd;
     int err;
 
-    /* There is memory: it has just left its place. */
-    (void)!hf_timer_start(&etcd->timers, timer, hf_etcd_now(etcd) + renewer->period);
+    hf_timer_start(&etcd->timers, timer, hf_etcd_now(etcd) + renewer->period);
     err = hf_renewer_send(renewer, renewer->period / 2);
     if (err != HF_OK && err != HF_EAGAIN)
         conclude(renewer, (struct hf_renewal){ .err = err, .message = hf_err_text(err) });
@@ -282,7 +276,8 @@ int hf_renewer_repeat(struct hf_renewer *renewer, hf_ms period)
         return HF_EINVAL;
     renewer->period = hf_span_or(period, 1);
     renewer->next.fn = on_next;
-    return hf_timer_start(&renewer->etcd->timers, &renewer->next, hf_etcd_now(renewer->etcd));
+    hf_timer_start(&renewer->etcd->timers, &renewer->next, hf_etcd_now(renewer->etcd));
+    return HF_OK;
 }
 
 void hf_renewer_give_up(struct hf_renewer *renewer)

@@ -39,7 +39,7 @@ static void free_list(struct hf_list *list)
     hf_lane_drop(etcd, HF_LANE_BULK);
     /* gRPC lets go of the connection's buffers a little later. */
     if (large && !etcd->closing)
-        (void)!hf_timer_start(&etcd->timers, &etcd->trim_timer, hf_etcd_now(etcd) + TRIM_MS);
+        hf_timer_start(&etcd->timers, &etcd->trim_timer, hf_etcd_now(etcd) + TRIM_MS);
 }
 
 static void on_page(const struct hf_range_result *page, void *arg);

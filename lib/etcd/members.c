@@ -105,10 +105,8 @@ static void ask_in(struct hf_etcd *etcd, hf_ms span)
     hf_ms fifth = span / 5;
     hf_ms jitter = (hf_ms)hf_etcd_random(etcd, (uint64_t)(2 * fifth + 1)) - fifth;
 
-    /* It has room: the timer that has just fired left it. */
     if (!etcd->closing)
-        (void)!hf_timer_start(&etcd->timers, &etcd->members.timer,
-                              hf_etcd_now(etcd) + span + jitter);
+        hf_timer_start(&etcd->timers, &etcd->members.timer, hf_etcd_now(etcd) + span + jitter);
 }
 
 static void on_members(struct hf_etcd *etcd, struct hf_outcome *outcome)
@@ -143,11 +141,11 @@ static void ask(struct hf_timer *timer)
         ask_in(etcd, ASK_AGAIN_MS);
 }
 
-int hf_members_start(struct hf_etcd *etcd, hf_ms every)
+void hf_members_start(struct hf_etcd *etcd, hf_ms every)
 {
     etcd->members.every = every;
     etcd->members.timer.fn = ask;
-    return hf_timer_start(&etcd->timers, &etcd->members.timer, hf_etcd_now(etcd));
+    hf_timer_start(&etcd->timers, &etcd->members.timer, hf_etcd_now(etcd));
 }
 
 void hf_members_stop(struct hf_etcd *etcd)

@@ -23,7 +23,7 @@ struct hf_members {
 };
 
 /* Asks for the first time at once, and then regularly, until the client closes. */
-int hf_members_start(struct hf_etcd *etcd, hf_ms every) HF_MUST_CHECK;
+void hf_members_start(struct hf_etcd *etcd, hf_ms every);
 void hf_members_stop(struct hf_etcd *etcd);
 
 /* Fills `all`, which begins with `count` endpoints that were configured (one at least), up with

@@ -150,10 +150,9 @@ static void retry_later(struct hf_mirror *mirror, int err, const char *message)
     mirror->failures++;
     if (mirror->cfg.on_trouble != NULL)
         mirror->cfg.on_trouble(err, message, pause, mirror->cfg.arg);
-    /* Without memory for a timer the resync, which is armed, comes to the rescue. */
     if (!mirror->closed)
-        (void)!hf_timer_start(&mirror->etcd->timers, &mirror->retry,
-                              hf_etcd_now(mirror->etcd) + pause);
+        hf_timer_start(&mirror->etcd->timers, &mirror->retry,
+                       hf_etcd_now(mirror->etcd) + pause);
 }
 
 static void fail_list(struct hf_mirror *mirror, int err, const char *message)
@@ -493,20 +492,19 @@ static void on_inspect(struct hf_timer *timer)
     struct hf_mirror *mirror =
         (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, inspect));
 
-    (void)!hf_timer_start(&mirror->etcd->timers, timer,
-                          hf_etcd_now(mirror->etcd) + mirror->cfg.history_every);
-    /* Also when nothing at all is under way, for want of memory at the wrong moment. */
-    if (mirror->watch != NULL || (is_idle(mirror) && !hf_timer_is_armed(&mirror->retry)))
+    hf_timer_start(&mirror->etcd->timers, timer,
+                   hf_etcd_now(mirror->etcd) + mirror->cfg.history_every);
+    if (mirror->watch != NULL)
         hf_history_check(&mirror->history);
 }
 
-static int arm_resync(struct hf_mirror *mirror)
+static void arm_resync(struct hf_mirror *mirror)
 {
     hf_ms fifth = mirror->cfg.resync_every / 5;
     hf_ms jitter = (hf_ms)hf_etcd_random(mirror->etcd, (uint64_t)(2 * fifth + 1)) - fifth;
 
-    return hf_timer_start(&mirror->etcd->timers, &mirror->resync,
-                          hf_etcd_now(mirror->etcd) + mirror->cfg.resync_every + jitter);
+    hf_timer_start(&mirror->etcd->timers, &mirror->resync,
+                   hf_etcd_now(mirror->etcd) + mirror->cfg.resync_every + jitter);
 }
 
 static void on_resync(struct hf_timer *timer)
@@ -514,7 +512,7 @@ static void on_resync(struct hf_timer *timer)
     struct hf_mirror *mirror =
         (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, resync));
 
-    (void)!arm_resync(mirror); /* it has room: it has just fired */
+    arm_resync(mirror);
     hf_mirror_resync(mirror);
 }
 
@@ -522,7 +520,7 @@ static void on_resync(struct hf_timer *timer)
 void hf_mirror_resync(struct hf_mirror *mirror)
 {
     mirror->list_wanted |= !mirror->listing;
-    (void)!hf_timer_start(&mirror->etcd->timers, &mirror->retry, hf_etcd_now(mirror->etcd));
+    hf_timer_start(&mirror->etcd->timers, &mirror->retry, hf_etcd_now(mirror->etcd));
 }
 
 /* Life. */
@@ -611,16 +609,13 @@ int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
                     code == HF_OK ? hf_bytes_from(mirror->ranges[0].bounds.key)
                                   : (struct hf_bytes){ 0 },
                     on_history, mirror);
-    if (code == HF_OK)
-        code = hf_timer_start(&etcd->timers, &mirror->retry, now);
-    if (code == HF_OK)
-        code = hf_timer_start(&etcd->timers, &mirror->inspect, now + mirror->cfg.history_every);
-    if (code == HF_OK)
-        code = arm_resync(mirror);
     if (code != HF_OK) {
         hf_mirror_close(mirror);
         return hf_error_set(err, code, "%s", hf_err_text(code));
     }
+    hf_timer_start(&etcd->timers, &mirror->retry, now);
+    hf_timer_start(&etcd->timers, &mirror->inspect, now + mirror->cfg.history_every);
+    arm_resync(mirror);
     *ret_mirror = mirror;
     return HF_OK;
 }

@@ -2,54 +2,85 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+/* A pairing heap: it lives in the timers themselves, so that arming one cannot fail. */
 
-static void place(struct hf_timers *timers, size_t at, struct hf_timer *timer)
+static void hold(struct hf_timer **by, struct hf_timer *timer)
 {
-    timers->heap[at] = timer;
-    timer->place = at;
+    *by = timer;
+    if (timer != NULL)
+        timer->held_by = by;
 }
 
-static void sift_up(struct hf_timers *timers, size_t at)
+/* Of two heaps one: the later becomes the first child of the earlier. */
+static struct hf_timer *meld(struct hf_timer *one, struct hf_timer *other)
 {
-    struct hf_timer *timer = timers->heap[at];
+    struct hf_timer *early =
+        other == NULL || (one != NULL && one->at <= other->at) ? one : other;
+    struct hf_timer *late = early == one ? other : one;
 
-    for (; at > 1 && timers->heap[at / 2]->at > timer->at; at /= 2)
-        place(timers, at, timers->heap[at / 2]);
-    place(timers, at, timer);
+    if (late == NULL)
+        return early;
+    hold(&late->next, early->child);
+    hold(&early->child, late);
+    return early;
 }
 
-static void sift_down(struct hf_timers *timers, size_t at)
+static struct hf_timer *pop(struct hf_timer **list)
 {
-    struct hf_timer *timer = timers->heap[at];
+    struct hf_timer *timer = *list;
 
-    for (;;) {
-        size_t child = at * 2;
-
-        if (child > timers->count)
-            break;
-        if (child < timers->count && timers->heap[child + 1]->at < timers->heap[child]->at)
-            child++;
-        if (timers->heap[child]->at >= timer->at)
-            break;
-        place(timers, at, timers->heap[child]);
-        at = child;
+    if (timer != NULL) {
+        *list = timer->next;
+        timer->next = NULL;
     }
-    place(timers, at, timer);
+    return timer;
+}
+
+/* Brothers become one heap: in pairs first, then the pairs, which keeps it flat. */
+static struct hf_timer *meld_all(struct hf_timer *brothers)
+{
+    struct hf_timer *pairs = NULL;
+    struct hf_timer *heap = NULL;
+
+    while (brothers != NULL) {
+        struct hf_timer *one = pop(&brothers);
+        struct hf_timer *pair = meld(one, pop(&brothers));
+
+        pair->next = pairs;
+        pairs = pair;
+    }
+    while (pairs != NULL)
+        heap = meld(heap, pop(&pairs));
+    return heap;
+}
+
+static void put_in(struct hf_timers *timers, struct hf_timer *timer)
+{
+    hold(&timers->first, meld(timers->first, timer));
+    timers->count++;
+}
+
+static void take_out(struct hf_timers *timers, struct hf_timer *timer)
+{
+    hold(timer->held_by, timer->next);
+    hold(&timers->first, meld(timers->first, meld_all(timer->child)));
+    timer->child = NULL;
+    timer->next = NULL;
+    timer->held_by = NULL;
+    timers->count--;
 }
 
 /* A timerfd set to 0 is disarmed, so a time that has passed is set to the first millisecond. */
 static void arm(struct hf_timers *timers)
 {
-    hf_ms at = timers->count > 0 ? timers->heap[1]->at : 0;
+    hf_ms at = timers->first != NULL ? timers->first->at : 0;
     struct itimerspec spec = { 0 };
 
-    if (timers->count > 0 && at <= 0)
+    if (timers->first != NULL && at <= 0)
         at = 1;
     if (at == timers->armed_at)
         return;
@@ -73,8 +104,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)!read(timers->fd, &expirations, sizeof expirations);
     timers->armed_at = 0;
     now = hf_clock_now(&timers->clock);
-    for (; left > 0 && timers->count > 0 && timers->heap[1]->at <= now; left--) {
-        struct hf_timer *timer = timers->heap[1];
+    for (; left > 0 && timers->first != NULL && timers->first->at <= now; left--) {
+        struct hf_timer *timer = timers->first;
 
         hf_timer_stop(timers, timer);
         timer->fn(timer);
@@ -100,47 +131,29 @@ int hf_timers_init(struct hf_timers *timers, uv_loop_t *loop, struct hf_clock cl
 
 void hf_timers_close(struct hf_timers *timers, uv_close_cb fn)
 {
-    while (timers->count > 0)
-        hf_timer_stop(timers, timers->heap[1]);
+    while (timers->first != NULL)
+        take_out(timers, timers->first);
     (void)uv_poll_stop(&timers->poll);
     uv_close((uv_handle_t *)&timers->poll, fn);
     (void)close(timers->fd);
     timers->fd = -1;
-    free(timers->heap);
-    timers->heap = NULL;
-    timers->cap = 0;
 }
 
-int hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at)
+void hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at)
 {
     assert(timer->fn != NULL);
-    if (timer->place == 0) {
-        if (!hf_grow(&timers->heap, &timers->cap, timers->count + 2, sizeof(struct hf_timer *)))
-            return HF_ENOMEM;
-        timers->count++;
-        place(timers, timers->count, timer);
-    }
+    if (hf_timer_is_armed(timer))
+        take_out(timers, timer);
     timer->at = at;
-    sift_up(timers, timer->place);
-    sift_down(timers, timer->place);
+    put_in(timers, timer);
     arm(timers);
-    return HF_OK;
 }
 
 void hf_timer_stop(struct hf_timers *timers, struct hf_timer *timer)
 {
-    size_t at = timer->place;
-    struct hf_timer *last;
-
-    if (at == 0)
+    if (!hf_timer_is_armed(timer))
         return;
-    timer->place = 0;
-    last = timers->heap[timers->count--];
-    if (last != timer) {
-        place(timers, at, last);
-        sift_up(timers, at);
-        sift_down(timers, last->place);
-    }
+    take_out(timers, timer);
     if (timers->fd >= 0)
         arm(timers);
 }

@@ -19,16 +19,17 @@ typedef void (*hf_timer_fn)(struct hf_timer *timer);
 struct hf_timer {
     hf_timer_fn fn;
     hf_ms at;
-    size_t place; /* in the heap, from 1; 0 = not armed */
+    struct hf_timer *child;    /* none of the timers below is earlier */
+    struct hf_timer *next;     /* brother */
+    struct hf_timer **held_by; /* what points here; NULL = not armed */
 };
 
 struct hf_timers {
     struct hf_clock clock;
     int fd;
     uv_poll_t poll;
-    struct hf_timer **heap; /* [1 .. count], earliest first */
+    struct hf_timer *first; /* the earliest */
     size_t count;
-    size_t cap;
     hf_ms armed_at; /* what the timerfd is set to; 0 = nothing */
 };
 
@@ -38,16 +39,15 @@ int hf_timers_init(struct hf_timers *timers, uv_loop_t *loop,
 /* Disarms all and calls `fn` when libuv has let go. timers->poll.data is the caller's. */
 void hf_timers_close(struct hf_timers *timers, uv_close_cb fn);
 
-/* (Re)arms; fires once, not before `at`. HF_ENOMEM leaves the timer as it was; one that is
- * armed already is always armed anew. */
-int hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at) HF_MUST_CHECK;
+/* (Re)arms, which needs no memory; fires once, not before `at`. */
+void hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at);
 
 /* A no-op when it is not armed. */
 void hf_timer_stop(struct hf_timers *timers, struct hf_timer *timer);
 
 static inline bool hf_timer_is_armed(const struct hf_timer *timer)
 {
-    return timer->place != 0;
+    return timer->held_by != NULL;
 }
 
 #endif

@@ -84,13 +84,9 @@ static void end(struct hf_watch *watch, int err, const char *message)
     leave(watch);
 }
 
-/* False when there is no memory for it: the watch is over, then. */
-static bool set_watchdog(struct hf_watch *watch, hf_ms at)
+static void set_watchdog(struct hf_watch *watch, hf_ms at)
 {
-    if (hf_timer_start(&watch->etcd->timers, &watch->watchdog, at) == HF_OK)
-        return true;
-    end(watch, HF_ENOMEM, hf_err_text(HF_ENOMEM));
-    return false;
+    hf_timer_start(&watch->etcd->timers, &watch->watchdog, at);
 }
 
 static hf_ms step_of(const struct hf_watch *watch)
@@ -109,7 +105,7 @@ static void probe(struct hf_watch *watch, hf_ms now)
     watch->silent_steps = watch->steps = 0;
     /* One that cannot be sent is one that is not answered. */
     (void)!hf_stream_send(watch->stream, &request.base);
-    (void)set_watchdog(watch, now + step_of(watch));
+    set_watchdog(watch, now + step_of(watch));
 }
 
 /* One more step without an answer. */
@@ -117,7 +113,7 @@ static void on_silence(struct hf_watch *watch, hf_ms now)
 {
     watch->silent_steps += now - watch->watchdog.at < step_of(watch) / 2 + 1;
     if (watch->silent_steps < STEPS && ++watch->steps < MOST_STEPS) {
-        (void)set_watchdog(watch, now + step_of(watch));
+        set_watchdog(watch, now + step_of(watch));
         return;
     }
     hf_stream_give_up(watch->stream);
@@ -136,16 +132,16 @@ static void on_watchdog(struct hf_timer *timer)
     else if (now - watch->heard_at >= watch->cfg.probe_every)
         probe(watch, now);
     else
-        (void)set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
+        set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
 }
 
-static bool heard(struct hf_watch *watch)
+static void heard(struct hf_watch *watch)
 {
     watch->heard_at = hf_etcd_now(watch->etcd);
     if (!watch->probing || watch->live < watch->cfg.range_count)
-        return true;
+        return;
     watch->probing = false;
-    return set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
+    set_watchdog(watch, watch->heard_at + watch->cfg.probe_every);
 }
 
 static bool keep_fragment(struct hf_watch *watch, struct hf_bytes message)
@@ -221,8 +217,7 @@ static void take(struct hf_watch *watch, struct hf_bytes bytes,
     }
     if (message->created)
         watch->live++;
-    if (!heard(watch))
-        return;
+    heard(watch);
     if (message->created && watch->live == watch->cfg.range_count)
         watch->cfg.handler->on_live(watch->cfg.arg);
     if (watch->closed || message->n_events == 0)
@@ -293,10 +288,9 @@ int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_config *cfg,
     watch->fragments_end = &watch->fragments;
     watch->heard_at = hf_etcd_now(etcd);
     watch->probing = true; /* the confirmations are due */
-    err = hf_timer_start(&etcd->timers, &watch->watchdog, watch->heard_at + step_of(watch));
-    if (err == HF_OK)
-        err = hf_stream_open(etcd, HF_LANE_WATCH, "/etcdserverpb.Watch/Watch", &WATCH_STREAM,
-                             watch, &watch->stream);
+    set_watchdog(watch, watch->heard_at + step_of(watch));
+    err = hf_stream_open(etcd, HF_LANE_WATCH, "/etcdserverpb.Watch/Watch", &WATCH_STREAM, watch,
+                         &watch->stream);
     for (size_t i = 0; err == HF_OK && i < cfg->range_count; i++)
         err = create(watch, i, &cfg->ranges[i]);
     if (err != HF_OK) {

@@ -41,16 +41,14 @@ static int get_random(void *self, void *out, size_t len)
     return hf_id_random(out, len);
 }
 
-/* Alarms. The heap of `timers` holds one timer at most, for which there was room from the
- * beginning, so it can always be started. */
+/* Alarms. */
 
 static void follow_first(struct hf_backend_etcd *backend)
 {
     if (backend->alarms.first == NULL)
         hf_timer_stop(&backend->timers, &backend->timer);
-    else if (hf_timer_start(&backend->timers, &backend->timer, backend->alarms.first->at) !=
-             HF_OK)
-        assert(false);
+    else
+        hf_timer_start(&backend->timers, &backend->timer, backend->alarms.first->at);
 }
 
 static void on_timer(struct hf_timer *timer)
@@ -207,12 +205,6 @@ int hf_backend_etcd_new(uv_loop_t *loop, struct hf_etcd *etcd,
         free(backend);
         return err;
     }
-    err = hf_timer_start(&backend->timers, &backend->timer, INT64_MAX); /* makes the room */
-    if (err != HF_OK) {
-        hf_backend_etcd_close(backend, NULL, NULL);
-        return err;
-    }
-    hf_timer_stop(&backend->timers, &backend->timer);
     *ret_backend = backend;
     return HF_OK;
 }

@@ -20,18 +20,24 @@ static struct hfs_client *client_of(struct hf_etcd *etcd)
 
 /* etcd/timer.h */
 
-int hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at)
+static void place(struct hfs_client *client, size_t at, struct hf_timer *timer)
+{
+    client->timers[at] = timer;
+    timer->held_by = &client->timers[at];
+}
+
+void hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at)
 {
     struct hfs_client *client = client_of(OWNER(timers, struct hf_etcd, timers));
 
     timer->at = at;
-    if (timer->place == 0) {
+    if (!hf_timer_is_armed(timer)) {
         hfs_grow(&client->timers, &client->timer_cap, client->timer_count + 1, sizeof(void *));
         client->timers[client->timer_count++] = timer;
-        timer->place = client->timer_count;
+        for (size_t i = 0; i < client->timer_count; i++) /* all may have moved */
+            place(client, i, client->timers[i]);
     }
     hfs_client_set_tick(client);
-    return HF_OK;
 }
 
 void hf_timer_stop(struct hf_timers *timers, struct hf_timer *timer)
@@ -39,12 +45,11 @@ void hf_timer_stop(struct hf_timers *timers, struct hf_timer *timer)
     struct hfs_client *client = client_of(OWNER(timers, struct hf_etcd, timers));
     struct hf_timer *last;
 
-    if (timer->place == 0)
+    if (!hf_timer_is_armed(timer))
         return;
     last = client->timers[--client->timer_count];
-    client->timers[timer->place - 1] = last;
-    last->place = timer->place;
-    timer->place = 0;
+    place(client, (size_t)(timer->held_by - client->timers), last);
+    timer->held_by = NULL;
 }
 
 /* etcd/internal.h */
@@ -221,7 +226,7 @@ static void end(struct hf_watch *watch, int err, const char *message)
 
 static void set_watchdog(struct hf_watch *watch, hf_ms at)
 {
-    (void)!hf_timer_start(&watch->client->etcd.timers, &watch->watchdog, at);
+    hf_timer_start(&watch->client->etcd.timers, &watch->watchdog, at);
 }
 
 static void on_watchdog(struct hf_timer *timer)
