@@ -66,6 +66,7 @@ static void put_in(struct hf_timers *timers, struct hf_timer *timer)
 
 static void take_out(struct hf_timers *timers, struct hf_timer *timer)
 {
+    assert(hf_timer_is_armed(timer));
     hold(timer->held_by, timer->next);
     hold(&timers->first, meld(timers->first, meld_all(timer->child)));
     timer->child = NULL;
