@@ -35,6 +35,12 @@ void hf_health_set_recover(struct hf_health_draft *draft,
     draft->record.recovered_upto = recover->recovered_upto;
 }
 
+void hf_health_set_taken(struct hf_health_draft *draft, int64_t life)
+{
+    if (life > draft->record.taken_upto)
+        draft->record.taken_upto = life;
+}
+
 /* The newest life that we know of, and where it was, for a leader that did not see it. */
 static void set_life(const struct hf_engine *e, const struct hf_agent *agent,
                      struct hf_health_draft *draft)

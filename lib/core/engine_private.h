@@ -329,6 +329,8 @@ void hf_health_set_restart(const struct hf_engine *e, struct hf_health_draft *dr
                            const struct hf_restart *restart);
 void hf_health_set_recover(struct hf_health_draft *draft,
                            const struct hf_recover_agent *recover);
+/* A task was taken from that life. */
+void hf_health_set_taken(struct hf_health_draft *draft, int64_t life);
 struct hf_restart hf_health_get_restart(const Holdfast__V1__Health *health);
 
 /* Writes it for its own sake, with an event unless its kind is unknown. */

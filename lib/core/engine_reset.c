@@ -50,6 +50,7 @@ static void draft_health(struct hf_engine *e, const struct hf_task *task,
 
     hf_health_begin(e, agent, ret_draft);
     hf_health_set_recover(ret_draft, &c->agent);
+    hf_health_set_taken(ret_draft, death->life);
     if (!must_end(agent, death) || life <= ret_draft->record.end_upto)
         return;
     hf_health_set(ret_draft, HOLDFAST__V1__HEALTH__STATE__failing,
@@ -58,9 +59,11 @@ static void draft_health(struct hf_engine *e, const struct hf_task *task,
     ret_draft->record.end_upto = life;
 }
 
-static int review(struct hf_engine *e, struct hf_task *task, struct hf_reset_case *c,
-                  struct hf_intent *ret)
+static int review(struct hf_engine *e, struct hf_task *task, const struct hf_death *death,
+                  struct hf_reset_case *c, struct hf_intent *ret)
 {
+    struct hf_agent *agent = task->owner;
+    struct hf_health_draft health;
     struct hf_task_state *state = hf_task_state(task);
     struct hf_seen_task seen = { .seen = task->task.seen, .task = hf_task_record(task) };
     struct hf_recover_record recovery;
@@ -76,16 +79,20 @@ static int review(struct hf_engine *e, struct hf_task *task, struct hf_reset_cas
                                        .next = c->decision.next });
     }
     hf_draft_begin(e, ret);
+    draft_health(e, task, death, c, &health);
+    hf_health_guard(agent, &ret->plan);
     hf_recover_store(&c->recover, task->name, &recovery);
     hf_row_review(&ret->plan, &e->term, &seen, &task->recovery.seen, &recovery.record,
                   c->decision.why);
+    hf_row_write(&ret->plan, &e->term, (struct hf_key){ HF_KEY_HEALTH, .name = agent->name },
+                 &agent->health.seen, &health.record.base);
     hf_draft_event(e, ret,
                    &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__needs_review,
                                              .agent = task->owner->name,
                                              .task = task->name,
                                              .why = c->decision.why,
                                              .next = c->decision.next });
-    return hf_draft_end(e, ret, &state->item, NULL, c->decision.why);
+    return hf_draft_end(e, ret, &state->item, &hf_agent_state(agent)->item, c->decision.why);
 }
 
 int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_death *death,
@@ -101,7 +108,7 @@ int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_d
     if (c.decision.verdict == HF_RECOVER_WAIT)
         return 0;
     if (c.decision.verdict == HF_RECOVER_REVIEW)
-        return review(e, task, &c, ret);
+        return review(e, task, death, &c, ret);
     hf_draft_begin(e, ret);
     draft_health(e, task, death, &c, &health);
     hf_health_guard(agent, &ret->plan);
@@ -109,6 +116,7 @@ int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_d
     hf_row_reset(&ret->plan, &e->term, &seen, &task->recovery.seen,
                  &(struct hf_reset){ .pending = c.decision.verdict == HF_RECOVER_NOW,
                                      .reason = c.decision.why,
+                                     .next = c.decision.next,
                                      .recovery = &recovery.record,
                                      .health = &agent->health.seen,
                                      .next_health = &health.record });

@@ -238,8 +238,10 @@ int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
     if (!hf_mutated(e, HF_MUTANT_NO_START_COUNT))
         hf_restart_on_ordered(&restart, cluster_now);
     hf_health_set_restart(e, &health, &restart);
-    if (task != NULL)
+    if (task != NULL) {
         hf_health_set_recover(&health, &c.agent);
+        hf_health_set_taken(&health, c.facts.incarnation);
+    }
     health.record.command_host = (char *)order->host->name;
     health.record.host = (char *)order->host->name;
     hf_health_guard(agent, &ret->plan);

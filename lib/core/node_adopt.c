@@ -232,15 +232,15 @@ static int look_again(struct node_agent *a, struct hf_event_answer *answer)
     return HF_OK;
 }
 
-/* A task that was taken from it does not name it any more; that one was is counted with the
- * agent. */
+/* A task that was taken from it does not name it any more; that one was stands with the agent.
+ */
 static void look_back(struct node_agent *a, const struct hf_event_answer *answer)
 {
     const Holdfast__V1__Health *health =
         answer->found_count > 0 ? (const Holdfast__V1__Health *)answer->found[0].record : NULL;
 
     a->blind = false;
-    if (health != NULL && health->recovered_upto >= hf_node_incarnation(&a->lives[0]))
+    if (health != NULL && health->taken_upto >= hf_node_incarnation(&a->lives[0]))
         a->unadopted = true;
 }
 

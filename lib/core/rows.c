@@ -330,6 +330,7 @@ void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
                   const struct hf_reset *reset)
 {
     Holdfast__V1__Task next = *task->task;
+    Holdfast__V1__Next step = HOLDFAST__V1__NEXT__INIT;
     const char *owner = next.owner != NULL ? next.owner->agent : NULL;
 
     guard_term(plan, term);
@@ -342,8 +343,12 @@ void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
     if (reset->health != NULL)
         put_over(plan, HEALTH(owner), reset->health, &reset->next_health->base);
     if (reset->pending) {
+        next.next = NULL;
         put_pending(plan, task, &next);
     } else {
+        step.what = (char *)(reset->next != NULL ? reset->next : "");
+        step.at = reset->recovery->next_at;
+        next.next = &step;
         next.state = HOLDFAST__V1__TASK__STATE__queued;
         next.owner = NULL;
         next.restored = NULL;

@@ -137,6 +137,7 @@ struct hf_reset {
     bool pending; /* no backoff is due */
     const char *reserved_for;
     const char *reason;
+    const char *next; /* of one that is queued: what happens when its backoff is over */
     const Holdfast__V1__Recovery *recovery; /* as it shall be */
     /* M(health) of the owner, which counts its recoveries, or ends a life that did not adopt
      * the task; NULL where an order in the same plan does that. */

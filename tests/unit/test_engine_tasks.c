@@ -13,9 +13,18 @@ static void die_with_task(const char *instance)
     run_engine();
 }
 
+/* Whether a process of that life may go on when it is back. */
+static long taken_upto(void)
+{
+    const char *at = strstr(get("health/a"), "\"takenUpto\":\"");
+
+    return at != NULL ? strtol(at + strlen("\"takenUpto\":\""), NULL, 10) : 0;
+}
+
 START_TEST(a_task_is_recovered_three_times_and_then_a_person_is_asked)
 {
     static const hf_ms WAITS[] = { 0, 60000, 120000 };
+    long taken;
 
     for (size_t i = 0; i < COUNT(WAITS); i++) {
         char instance[16];
@@ -25,17 +34,21 @@ START_TEST(a_task_is_recovered_three_times_and_then_a_person_is_asked)
         die_with_task(instance);
         if (i > 0)
             ck_assert(has("tasks/t", "\"state\":\"queued\""));
+        ck_assert_int_eq(i > 0, has("tasks/t", "\"next\":{\"what\":\"anyone of its role"));
         pass(WAITS[i]);
         ck_assert_msg(has("tasks/t", "\"state\":\"pending\""), "%zu %s", i, get("tasks/t"));
     }
     task_is_owned("t", "in_progress", "a");
     ignore();
+    taken = taken_upto();
     agent_ends("a", "crashed");
     run_engine();
-    ck_assert_ptr_nonnull(strstr(
-        said.data, "alert task t: its owner is gone, and it was recovered as often as may "
-                   "be\ntask t: put tasks/t, delete pending/r/t, put recoveries/t (its "
-                   "owner is gone, and it was recovered as often as may be)\n"));
+    ck_assert_int_gt(taken_upto(), taken);
+    ck_assert_ptr_nonnull(
+        strstr(said.data,
+               "alert task t: its owner is gone, and it was recovered as often as may "
+               "be\ntask t: put tasks/t, delete pending/r/t, put recoveries/t, put health/a "
+               "(its owner is gone, and it was recovered as often as may be)\n"));
     ck_assert(has("tasks/t", "\"state\":\"needs_review\""));
     ignore();
     begin_engine();

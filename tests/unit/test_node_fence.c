@@ -507,8 +507,8 @@ END_TEST
 static const struct {
     const char *health, *log;
 } RECOVERED[] = {
-    { "{\"recoveredUpto\":\"103\"}", "thaw a#1 as 109\n" },
-    { "{\"recoveredUpto\":\"104\"}", "kill a#1\n" },
+    { "{\"takenUpto\":\"103\"}", "thaw a#1 as 109\n" },
+    { "{\"takenUpto\":\"104\"}", "kill a#1\n" },
 };
 
 START_TEST(a_new_link_goes_on_with_the_same_incarnation)
@@ -585,7 +585,7 @@ START_TEST(a_new_link_asks_though_it_took_the_old_life_for_its_own)
 {
     running();
     put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
-    put("health/a", "{\"recoveredUpto\":\"104\"}");
+    put("health/a", "{\"takenUpto\":\"104\"}");
     take_over((struct hf_node_held){ .instance_id = w.ids[0],
                                      .begun = true,
                                      .frozen = true,

@@ -369,14 +369,20 @@ END_TEST
 START_TEST(reset_behind_a_backoff)
 {
     Holdfast__V1__Task *next;
+    Google__Protobuf__Timestamp at = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
 
-    hf_row_reset(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 11 },
-                 &(struct hf_reset){ .reason = "again", .recovery = &recovery });
+    at.seconds = 77;
+    recovery.next_at = &at;
+    hf_row_reset(
+        &plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 11 },
+        &(struct hf_reset){ .reason = "again", .next = "anyone may", .recovery = &recovery });
     expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
            "mod(recoveries/t) = 11, create(agents/a/live) != 9, mod(tasks/t) = 17 "
            "then put recoveries/t, put tasks/t");
     next = written_task();
     ck_assert_int_eq(next->state, HOLDFAST__V1__TASK__STATE__queued);
+    ck_assert_str_eq(next->next->what, "anyone may");
+    ck_assert_int_eq(next->next->at->seconds, 77);
     hf_json_free(&next->base);
 }
 END_TEST
