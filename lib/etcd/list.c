@@ -10,6 +10,7 @@
  * the first one shows how large keys are here, and the others fill their bytes. */
 enum {
     FIRST_PAGE_KEYS = 10000,
+    SMALL_PAGE_KEYS = 64,
     PAGE_BYTES = 24 * 1024 * 1024,
     GROWTH = 4,
     PAGE_MS = 30000,
@@ -22,6 +23,7 @@ struct hf_list {
     struct hf_range_bounds bounds;   /* of what is still to come */
     size_t keys;                     /* read so far */
     bool adaptive;                   /* nobody said how large a page is to be */
+    bool small;                      /* nothing that would hold up anything behind it */
     hf_range_fn fn;
     void *arg;
     struct hf_call *call;
@@ -30,11 +32,11 @@ struct hf_list {
 static void free_list(struct hf_list *list)
 {
     struct hf_etcd *etcd = list->etcd;
-    bool large = list->keys >= FIRST_PAGE_KEYS;
+    bool large = list->keys >= FIRST_PAGE_KEYS, small = list->small;
 
     hf_range_bounds_done(&list->bounds);
     free(list);
-    if (--etcd->lists > 0)
+    if (small || --etcd->lists > 0)
         return;
     hf_lane_drop(etcd, HF_LANE_BULK);
     /* gRPC lets go of the connection's buffers a little later. */
@@ -46,8 +48,9 @@ static void on_page(const struct hf_range_result *page, void *arg);
 
 static int ask(struct hf_list *list)
 {
-    return hf_range_start(list->etcd, &list->bounds, &list->request, HF_LANE_BULK, on_page,
-                          list, &list->call);
+    return hf_range_start(list->etcd, &list->bounds, &list->request,
+                          list->small ? HF_LANE_UNARY : HF_LANE_BULK, on_page, list,
+                          &list->call);
 }
 
 /* Those to come may be of another size than those seen, so the pages grow step by step. */
@@ -114,6 +117,7 @@ int hf_etcd_list(struct hf_etcd *etcd, const struct hf_range_request *request, h
         return HF_ENOMEM;
     *list = (struct hf_list){ .etcd = etcd, .request = *request, .fn = fn, .arg = arg };
     list->adaptive = request->limit == 0;
+    list->small = !list->adaptive && request->limit <= SMALL_PAGE_KEYS;
     if (list->adaptive)
         list->request.limit = FIRST_PAGE_KEYS;
     if (list->request.timeout == 0)
@@ -123,7 +127,8 @@ int hf_etcd_list(struct hf_etcd *etcd, const struct hf_range_request *request, h
         free(list);
         return err;
     }
-    etcd->lists++;
+    if (!list->small)
+        etcd->lists++;
     err = ask(list);
     if (err != HF_OK) {
         free_list(list);

@@ -6,7 +6,8 @@
 #include "io/runner_private.h"
 #include "schema/json.h"
 
-enum { PAGE_KEYS = 1000 };
+/* A task has a handful of checkpoints: not worth a connection of its own. */
+enum { PAGE_KEYS = 1000, CHAIN_KEYS = 64 };
 
 /* What was found on one page, as the decider is told of it. */
 struct page {
@@ -159,7 +160,7 @@ static int ask(struct hf_reading *reading, const struct hf_intent_read *read)
     request.range.key = (struct hf_bytes){ .data = text, .len = (size_t)len };
     if (!read->whole_scope)
         return backend->ops->range(backend->self, &request, on_page, reading, &reading->call);
-    request.limit = PAGE_KEYS;
+    request.limit = read->scope == HF_KEY_IN_CHECKPOINTS_TASK ? CHAIN_KEYS : PAGE_KEYS;
     return backend->ops->list(backend->self, &request, on_page, reading, &reading->list);
 }
 
