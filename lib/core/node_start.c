@@ -313,6 +313,15 @@ static int enrol(struct hf_node *node, struct node_agent *a, enum node_why why,
     return rc;
 }
 
+static int throw_away(struct node_agent *a, const char *why, struct hf_intent *ret)
+{
+    memcpy(a->discarded, a->instance, sizeof a->discarded);
+    (void)hf_node_tell(a, HF_PROCESS_DISCARD, why, ret);
+    ret->process.instance_id = a->discarded;
+    hf_node_forget_process(a); /* should it be registered all the same, that is reaped */
+    return NODE_INTENT;
+}
+
 /* A reason may be missing only because its end and our registration are told one by one. */
 static int discard(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
@@ -322,11 +331,7 @@ static int discard(struct hf_node *node, struct node_agent *a, struct hf_intent 
         hf_node_wake(a, a->needless_at);
         return NODE_GO_ON;
     }
-    memcpy(a->discarded, a->instance, sizeof a->discarded);
-    (void)hf_node_tell(a, HF_PROCESS_DISCARD, "there is no reason to start it any more", ret);
-    ret->process.instance_id = a->discarded;
-    hf_node_forget_process(a); /* should it be registered all the same, that is reaped */
-    return NODE_INTENT;
+    return throw_away(a, "there is no reason to start it any more", ret);
 }
 
 static bool may_begin(const struct hf_node *node)
@@ -335,36 +340,38 @@ static bool may_begin(const struct hf_node *node)
            (node->lease.lease != 0 && hf_node_lacks(node, HF_MUTANT_START_JEOPARDY));
 }
 
-/* There is a reason, and the lease to do it under. */
+/* There is a reason, and the lease to do it under. The process is made first: its host makes it
+ * while etcd tells of the task and its checkpoints. */
 static int go_ahead(struct hf_node *node, struct node_agent *a, enum node_why why,
                     struct hf_intent *ret)
 {
-    const char *fault;
+    const char *fault = find_fault(node, a);
     int rc = NODE_GO_ON;
 
+    if (fault == NULL && a->process == PROCESS_NONE)
+        return make(node, a, why, ret);
     if (why == START_COMMAND && needs_task(a))
         return hf_node_read(
             node, a, OP_COMMAND_TASK,
             (struct hf_intent_read){ .key = { HF_KEY_TASK, .name = hf_node_command(a)->task } },
             ret);
-    if (why == START_COMMAND && a->failed[0] == '\0' && usable_task(a, false) != NULL)
+    if (why == START_COMMAND && fault == NULL && usable_task(a, false) != NULL)
         rc = hf_node_walk(node, a, hf_node_task(&a->task), ret);
-    if (rc != NODE_GO_ON)
+    if (rc != NODE_GO_ON || a->process == PROCESS_MAKING)
         return rc;
     fault = find_fault(node, a);
-    if (fault != NULL && a->process == PROCESS_HELD)
-        return discard(node, a, ret);
-    if (fault != NULL)
-        return why == START_COMMAND ? refuse(node, a, fault, ret)
-                                    : give_up(node, a, why, fault, ret);
-    return a->process == PROCESS_NONE ? make(node, a, why, ret) : enrol(node, a, why, ret);
+    if (a->process == PROCESS_HELD)
+        return fault != NULL ? throw_away(a, fault, ret) : enrol(node, a, why, ret);
+    return why == START_COMMAND ? refuse(node, a, fault, ret)
+                                : give_up(node, a, why, fault, ret);
 }
 
 int hf_node_start(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
     enum node_why why;
 
-    if (a->reg != REG_NONE || (a->process != PROCESS_NONE && a->process != PROCESS_HELD))
+    if (a->reg != REG_NONE || (a->process != PROCESS_NONE && a->process != PROCESS_MAKING &&
+                               a->process != PROCESS_HELD))
         return NODE_GO_ON;
     if (!a->known || !hf_node_is_told(node, a))
         return NODE_GO_ON;

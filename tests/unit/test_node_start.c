@@ -45,8 +45,8 @@ START_TEST(a_command_starts_it_with_a_task)
     put("pending/r/t", "{\"reservedFor\":\"a\"}");
     w.quiet = false;
     put("commands/h/a", RESUME);
-    expect("read tasks/t\n"
-           "make a#2\n"
+    expect("make a#2\n"
+           "read tasks/t\n"
            "if absent(agents/a/live), mod(agents/a/spec) = 103, mod(wanted/a) = 0, "
            "mod(commands/h/a) = 108, mod(tasks/t) = 106 then put agents/a/live, "
            "delete commands/h/a, put tasks/t, delete pending/r/t\n"
@@ -103,7 +103,7 @@ START_TEST(a_recovery_begins_from_the_newest_checkpoint_that_is_whole)
     put_checkpoints(3);
     put("tasks/t", TASK_OF("t", "pending", ",\"checkpoint\":{\"seq\":\"3\"}"));
     put("commands/h/a", RESUME);
-    expect("verify 3\nmake a#2\nlet go a#2 as 111 with t from 3\n");
+    expect("make a#2\nverify 3\nlet go a#2 as 111 with t from 3\n");
     has("tasks/t", "\"restored\":{\"seq\":\"3\"}");
 }
 END_TEST
@@ -151,7 +151,7 @@ START_TEST(a_checkpoint_that_cannot_be_read_now_is_left_to_another_host)
     put("commands/h/a", RESUME);
     wait(20000);
     ck_assert_ptr_nonnull(strstr(w.log, "verify 1\nverify 1\n"));
-    ck_assert_ptr_null(strstr(w.log, "make"));
+    ck_assert_ptr_nonnull(strstr(w.log, "discard a#2\n")); /* it was made meanwhile */
     ck_assert_ptr_null(get("commands/h/a"));
     has("agents/a/exit", "\"kind\":\"start_failed\"");
     has("tasks/t", "\"reservedFor\":\"\"");
@@ -187,7 +187,7 @@ START_TEST(a_chain_that_cannot_be_read_is_read_again)
     put("tasks/t", TASK_OF("t", "pending", ",\"checkpoint\":{\"seq\":\"1\"}"));
     w.reads_are_off = true;
     put("commands/h/a", RESUME);
-    expect("");
+    expect("make a#2\n");
     w.reads_are_off = false;
     wait(1000);
     ck_assert_ptr_nonnull(strstr(w.log, "with t from 1\n"));
@@ -203,8 +203,8 @@ START_TEST(a_command_that_cannot_be_served_is_refused)
     w.make_err = 1;
     w.quiet = false;
     put("commands/h/a", RESUME);
-    expect("read tasks/t\n"
-           "make a#2\n"
+    expect("make a#2\n"
+           "read tasks/t\n"
            "if create(hosts/h/live) = 102, lease(hosts/h/live) = 2a, mod(commands/h/a) = 107, "
            "mod(tasks/t) = 106 then put agents/a/exit, delete commands/h/a, put tasks/t, "
            "put pending/r/t\n");
