@@ -4,6 +4,7 @@
 
 #include "agentd/link/call.h"
 #include "agentd/link/chain.h"
+#include "agentd/link/resume.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "holdfast/v1/localapi.pb-c.h"
@@ -135,6 +136,7 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     memcpy(put->task, call->task, sizeof put->task);
     call->state = put;
     call->on_cancel = cancel_put;
+    link_resume_forget(call->process);
     link_store_put(link->store, call->task, body, on_body_put, put);
 }
 
@@ -267,6 +269,12 @@ static void on_restored(const struct hf_intent_reply *reply, void *arg)
 void link_call_get_checkpoint(struct link_call *call)
 {
     struct hf_event_ask ask = { .kind = HF_ASK_RESTORE, .task = call->task };
+    int64_t seq;
+    const struct link_stored *kept = link_resume_get(call->process, call->task, &seq);
 
+    if (kept != NULL) {
+        answer_body(call, kept, seq);
+        return;
+    }
     link_call_ask(call, &ask, on_restored);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agentd/link/call.h"
+#include "agentd/link/resume.h"
 #include "base/alloc.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
@@ -13,6 +14,7 @@ static void on_task(const struct hf_intent_reply *reply, void *arg)
     struct link_call *call = arg;
 
     call->ask = NULL;
+    link_resume_on_task(call->process, reply->task);
     if (reply->err != HF_OK)
         link_call_error(call, reply->err, reply->text);
     else if (reply->task != NULL)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agentd/link/api.h"
+#include "agentd/link/resume.h"
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -49,6 +50,7 @@ struct link_agent *link_need_agent(struct link *link, const char *name)
 
 static void free_agents(struct link *link)
 {
+    link_resume_done(link);
     while (link->agents != NULL) {
         struct link_agent *agent = link->agents;
 
@@ -231,6 +233,8 @@ static const struct hf_decider_ops OPS = {
 struct verify {
     struct link *link;
     uint64_t token;
+    int64_t seq;
+    char task[HF_NAME_SIZE];
 };
 
 static void on_verified(const struct link_stored *stored, void *arg)
@@ -239,6 +243,7 @@ static void on_verified(const struct link_stored *stored, void *arg)
     struct hf_event event = { .kind = HF_EVENT_VERIFIED,
                               .verified = { .token = verify->token, .err = stored->err } };
 
+    link_resume_keep(verify->link, verify->task, verify->seq, stored);
     if (verify->link->runner != NULL && hf_runner_feed(verify->link->runner, &event) != HF_OK)
         HF_LOG_WARN("not_verified", HF_STR("why", "out of memory"));
     free(verify);
@@ -250,7 +255,8 @@ static void verify(struct link *link, const struct hf_intent *intent)
 
     if (next == NULL)
         return; /* the start is withdrawn in time */
-    *next = (struct verify){ .link = link, .token = intent->token };
+    *next = (struct verify){ .link = link, .token = intent->token, .seq = intent->verify->seq };
+    (void)snprintf(next->task, sizeof next->task, "%s", intent->verify->task);
     link_store_get(link->store, intent->verify, on_verified, next);
 }
 

@@ -49,6 +49,7 @@ struct link_process {
     bool freed;       /* it goes with the last of them */
     struct link_said said;
     struct link_call *listeners; /* to what it is told by GET /v1/events */
+    struct link_resume *resume;  /* what it goes on from, until it adds to it; may be NULL */
 };
 
 struct link_agent {
@@ -83,6 +84,7 @@ struct link {
     struct hf_decider inner;
     struct hf_runner *runner;
     struct link_store *store;
+    struct link_resume *verified; /* for processes that are about to begin, newest first */
     struct link_agent *agents;
     struct link_ask *asks;
     struct link_later *later; /* news that must wait until the runner may be fed */

@@ -7,6 +7,7 @@
 
 #include "agentd/link/api.h"
 #include "agentd/link/link.h"
+#include "agentd/link/resume.h"
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -62,8 +63,10 @@ void link_process_free(struct link_process *process)
 
 void link_process_let(struct link_process *process)
 {
-    if (--process->holders == 0 && process->freed)
-        free(process);
+    if (--process->holders > 0 || !process->freed)
+        return;
+    link_resume_forget(process);
+    free(process);
 }
 
 struct link_process *link_process_get_current(const struct link_agent *agent)
@@ -485,6 +488,7 @@ static void let_go(struct link_process *process, const struct hf_intent_process 
     process->begun = true;
     process->agent->ended = false;
     process->agent->started = true;
+    link_resume_grant(process, act->task, act->checkpoint);
     link_channel_release(link->channel, &process->who, &process->incarnation, env);
     link->memo_due = true;
     log_process(process, "joined", act->why);

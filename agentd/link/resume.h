@@ -1,0 +1,32 @@
+/* resume.h - the checkpoint that a start was decided on, kept for the process that begins.
+ *
+ * Its bytes were read and verified before the transaction that gave the task to this life, and
+ * only this life can add to the chain: until it does or loses the task, what it asks for is
+ * what is kept here. */
+#ifndef LINK_RESUME_H
+#define LINK_RESUME_H
+
+#include "agentd/link/link.h"
+#include "agentd/link/store.h"
+
+/* Keeps a body that was verified for a start. What cannot be kept is read again. */
+void link_resume_keep(struct link *link, const char *task, int64_t seq,
+                      const struct link_stored *stored);
+
+/* The process begins with that checkpoint of that task; task NULL: with none. */
+void link_resume_grant(struct link_process *process, const char *task, int64_t seq);
+
+/* What it goes on from; NULL: not known here. Borrowed until the loop turns. */
+const struct link_stored *link_resume_get(const struct link_process *process, const char *task,
+                                          int64_t *ret_seq);
+
+/* It is told of a task: what is kept for one that it lost, even if it has it again, is not what
+ * it goes on from. NULL: of none. */
+void link_resume_on_task(struct link_process *process, const Holdfast__V1__Task *task);
+
+/* It adds to the chain, or has ended. */
+void link_resume_forget(struct link_process *process);
+
+void link_resume_done(struct link *link);
+
+#endif
