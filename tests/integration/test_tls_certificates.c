@@ -11,8 +11,9 @@
 #include "support/pki.h"
 #include "support/proxy.h"
 #include "support/suite.h"
+#include "support/wait.h"
 
-enum { HOUR_S = 3600 };
+enum { HOUR_S = 3600, STEP_MS = 5000 };
 
 static struct hft_pki pki;
 static struct hft_cert cert; /* of the client */
@@ -47,7 +48,8 @@ static struct hf_etcd_config config(void)
                                     .endpoint_count = 1,
                                     .cacert = pki.ca,
                                     .cert = cert.cert,
-                                    .key = cert.key };
+                                    .key = cert.key,
+                                    .timeout = hft_patience(STEP_MS) };
 }
 
 START_TEST(tls_a_client_with_a_certificate_does_everything)
