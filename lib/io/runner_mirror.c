@@ -136,10 +136,16 @@ static void on_event(const struct hf_mirror_event *event, void *arg)
         hf_runner_forget(runner, event->kind == HF_MIRROR_RESET, REOPEN_MS);
 }
 
+/* A mirror that lacks memory may have told one half of what a Txn did. It would tell the other
+ * half after the next list; until then nothing may be decided on the first. */
 static void on_trouble(int err, const char *message, hf_ms retry_in, void *arg)
 {
+    struct hf_runner *runner = arg;
+
     (void)retry_in;
-    hf_runner_complain(arg, "watch", err, message);
+    hf_runner_complain(runner, "watch", err, message);
+    if (err == HF_ENOMEM && !runner->closing)
+        hf_runner_forget(runner, false, REOPEN_MS);
 }
 
 /* Life of the mirror. */

@@ -56,8 +56,10 @@ static void play_all(struct sums *sums, const char *path, const struct options *
         sums->failures++;
         return;
     }
-    if (!play(&scenario, 0, why, sizeof why))
+    if (!play(&scenario, 0, why, sizeof why)) {
+        failures++;
         (void)fprintf(stderr, "%s: with memory: %s\n", path, why);
+    }
     count = hft_chaos_count();
     /* Another place in each scenario, so that a stride does not always meet the same. */
     for (size_t n = options->only > 0 ? options->only : 1 + sums->scenarios % options->stride;

@@ -27,6 +27,33 @@ START_TEST(a_change_without_memory_has_everything_told_again)
 }
 END_TEST
 
+static void trouble(int err)
+{
+    mirror()->cfg.on_trouble(err, hf_err_text(err), 0, mirror()->cfg.arg);
+}
+
+START_TEST(a_mirror_without_memory_may_have_told_one_half_of_a_txn)
+{
+    start_agentd();
+    hft_script_sync(mirror());
+    turn();
+    (void)heard();
+    trouble(HF_EAGAIN); /* it goes on by itself */
+    turn();
+    ck_assert_ptr_nonnull(mirror());
+    ck_assert_str_eq(heard(), "");
+    hft_script_tell(mirror(), NS "wanted/a1", "{}");
+    trouble(HF_ENOMEM);
+    ck_assert_ptr_null(mirror());
+    push(HF_INTENT_ALERT, 0);
+    turn();
+    ck_assert_str_eq(heard(), "put 7:a1@11 forget intent 4 ");
+    hft_script_run(&script, script.now + 1000);
+    ck_assert_ptr_nonnull(mirror());
+    stop();
+}
+END_TEST
+
 /* What follows would be taken for news of before. */
 START_TEST(nothing_is_told_before_what_became_void_was_told)
 {
@@ -329,6 +356,7 @@ int main(void)
     tcase_add_checked_fixture(t, reset_toy, NULL);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_change_without_memory_has_everything_told_again);
+    tcase_add_test(t, a_mirror_without_memory_may_have_told_one_half_of_a_txn);
     tcase_add_test(t, nothing_is_told_before_what_became_void_was_told);
     tcase_add_test(t, an_outcome_without_memory_is_told_later);
     tcase_add_test(t, a_page_without_memory_fails_the_read);
