@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sim/hunt.h"
 #include "sim/mutants.h"
 #include "sim/profile.h"
 #include "sim/scenario.h"
+#include "sim/speed.h"
 
 enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 440 };
 
@@ -218,51 +218,19 @@ static int hunt_mutants(const struct options *options)
     return hfs_hunt(&hunt) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* How much faster than life. */
-
-/* Of our own work, however busy the machine is with others'. */
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static int measure_speed(void)
 {
-    enum { AGENTS = 20, TASKS = 60, VIRTUAL_S = 3600, TARGET = 10000 };
-    struct hfs_run *run = hfs_alloc(sizeof *run);
-    struct hfs_verdict verdict;
-    double begun, took, factor;
+    struct hfs_speed speed = hfs_speed_measure();
+    bool met = speed.factor >= HFS_SPEED_TARGET;
 
-    run->cluster = (struct hfs_cluster_config){ .seed = 1, .hosts = AGENTS, .controllers = 2 };
-    run->cluster.agent_count = AGENTS;
-    for (unsigned i = 0; i < AGENTS; i++) {
-        struct hfs_agent_config *agent = &run->cluster.agents[i];
-
-        (void)snprintf(agent->name, sizeof agent->name, "a%u", i + 1);
-        (void)snprintf(agent->role, sizeof agent->role, "r1");
-        agent->home = i;
-    }
-    run->duration = (hf_ms)VIRTUAL_S * 1000;
-    for (unsigned i = 0; i < TASKS; i++)
-        run->faults[run->fault_count++] = (struct hfs_fault){
-            .kind = HFS_FAULT_SUBMIT, .at = (hf_ms)i * VIRTUAL_S * 1000 / TASKS, .a = i + 1
-        };
-    begun = seconds_now();
-    verdict = hfs_run(run, NULL, NULL);
-    took = seconds_now() - begun;
-    factor = (double)verdict.time / 1000 / took;
     (void)printf("%d agents, %lld virtual seconds in %.3f s: %.0f times real time (target %d): "
                  "%s\n",
-                 AGENTS, (long long)(verdict.time / 1000), took, factor, TARGET,
-                 !verdict.ok        ? verdict.why
-                 : factor >= TARGET ? "met"
-                                    : "missed");
-    free(run);
-    return verdict.ok && verdict.final == TASKS && factor >= TARGET ? EXIT_SUCCESS
-                                                                    : EXIT_FAILURE;
+                 HFS_SPEED_AGENTS, (long long)(speed.time / 1000), speed.took, speed.factor,
+                 HFS_SPEED_TARGET,
+                 !speed.ok ? speed.why
+                 : met     ? "met"
+                           : "missed");
+    return speed.ok && met ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int play_scenarios(const struct options *options)
