@@ -404,3 +404,47 @@ char hft_process_state(pid_t pid)
     const char *end = strrchr(text, ')');
     return end != NULL ? end[2] : 0;
 }
+
+bool hft_keeper_begin(struct hft_keeper *k, int mode)
+{
+    bool has_cgroups;
+
+    if (!hft_keeper_can((enum hft_keeper_mode)mode))
+        return false;
+    hft_keeper_init(k, (enum hft_keeper_mode)mode);
+    hft_keeper_start(k);
+    has_cgroups = (k->hello.flags & AGENTD_HAS_CGROUPS) != 0;
+    if (mode == HFT_KEEPER_CGROUP && !has_cgroups) {
+        printf("skipped: no cgroup v2 that we may use\n");
+        hft_keeper_done(k);
+        return false;
+    }
+    ck_assert_int_eq(has_cgroups, mode == HFT_KEEPER_CGROUP);
+    hft_keeper_extend(k, 60000);
+    return true;
+}
+
+bool hft_keeper_has_file(const struct hft_keeper *k, const char *file)
+{
+    char path[HFT_PATH_MAX + 64];
+
+    (void)snprintf(path, sizeof path, "%s/%s", k->dir.path, file);
+    return access(path, F_OK) == 0;
+}
+
+bool hft_process_is_gone(pid_t pid)
+{
+    char state = hft_process_state(pid);
+
+    return state == 0 || state == 'Z';
+}
+
+static bool is_gone(void *arg)
+{
+    return hft_process_is_gone(*(const pid_t *)arg);
+}
+
+void hft_process_wait_gone(pid_t pid)
+{
+    hft_wait_or_fail(is_gone, &pid, 30000, "the end of a process");
+}

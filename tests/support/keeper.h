@@ -51,6 +51,9 @@ void hft_keeper_done(struct hft_keeper *k); /* kills what still runs */
 /* Starts agentd in the same state directory; waits for its link, which is READY then. */
 void hft_keeper_start(struct hft_keeper *k);
 
+/* All of the above, with a fence that is far away; false when this machine cannot do it. */
+bool hft_keeper_begin(struct hft_keeper *k, int mode);
+
 /* Waits for the next link, takes the hand-over and says READY. */
 void hft_keeper_accept(struct hft_keeper *k);
 
@@ -67,6 +70,12 @@ struct hft_keeper_spawn {
     uint32_t fence, flags;
     uint32_t uid; /* 0: as agentd */
 };
+
+/* For a script: children that left for another session and another parent. */
+#define HFT_KEEPER_ESCAPE                                                                      \
+    "(setsid sh -c 'sleep 1000 & echo $! > $D/deep; (setsid sleep 1000 & echo $! > "           \
+    "$D/deeper);"                                                                              \
+    " echo $$ > $D/escaped; wait' &); while ! test -s $D/escaped; do sleep 0.01; done; "
 
 /* Each returns the code of the reply. */
 uint32_t hft_keeper_spawn(struct hft_keeper *k, const struct hft_keeper_spawn *spawn);
@@ -97,8 +106,13 @@ void hft_keeper_pause_link(struct hft_keeper *k);
 /* The file in the scratch directory as a number, 0 while there is none. */
 long hft_keeper_number(struct hft_keeper *k, const char *file);
 void hft_keeper_wait_file(struct hft_keeper *k, const char *file);
+bool hft_keeper_has_file(const struct hft_keeper *k, const char *file);
 
 /* The state of a process as /proc has it, 0 when there is none. */
 char hft_process_state(pid_t pid);
+
+/* It has ended, whoever is to reap it. */
+bool hft_process_is_gone(pid_t pid);
+void hft_process_wait_gone(pid_t pid);
 
 #endif

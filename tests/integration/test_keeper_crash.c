@@ -1,0 +1,312 @@
+/* Links, keepers, shims and agents that die, in every mode: nothing is lost, nobody stays. */
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/keeper.h"
+#include "support/process.h"
+#include "support/suite.h"
+#include "support/wait.h"
+
+#define LONG_MS 30000
+
+static struct hft_keeper keeper;
+static struct hft_keeper *const k = &keeper;
+
+START_TEST(next_link_is_handed_everything)
+{
+    static const char MEMO[] = "what the link knows";
+    struct {
+        struct agentd_memo fixed;
+        char bytes[sizeof MEMO];
+    } memo = { .fixed = {
+                   .head = { .length = sizeof memo.fixed + sizeof MEMO, .type = AGENTD_MEMO },
+                   .len = sizeof MEMO } };
+    struct {
+        struct agentd_remember fixed;
+        char bytes[4];
+    } remember = { .fixed = { .head = { .length = sizeof remember.fixed + 4,
+                                        .type = AGENTD_REMEMBER },
+                              .who = { "a", "i1" },
+                              .op_id = "op9",
+                              .incarnation = { 11, 12, 13 },
+                              .blob_len = 4 },
+                   .bytes = "blob" };
+    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE },
+                                  .lease = { 4711, 15000, 99, 3 } };
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    const struct agentd_agent *a =
+        hft_keeper_run(k, "a", "i1", "echo 1 > $D/begun; sleep 1000");
+    pid_t pid = a->pid;
+    uint64_t start_time = a->start_time;
+    (void)hft_keeper_run(k, "b", "i2", "while ! test -e $D/go; do sleep 0.01; done; exit 9");
+    memcpy(memo.bytes, MEMO, sizeof MEMO);
+    memo.fixed.head.id = ++k->last_id;
+    ck_assert_uint_eq(hft_keeper_raw(k, &memo, memo.fixed.head.length), AGENTD_CODE_OK);
+    remember.fixed.head.id = ++k->last_id;
+    ck_assert_uint_eq(hft_keeper_raw(k, &remember, remember.fixed.head.length), AGENTD_CODE_OK);
+    lease.head.id = ++k->last_id;
+    ck_assert_uint_eq(hft_keeper_raw(k, &lease, sizeof lease), AGENTD_CODE_OK);
+    int64_t deadline = k->page->deadline_ns;
+
+    ck_assert_int_eq(kill(k->link_pid, SIGKILL), 0);
+    char path[HFT_PATH_MAX + 16];
+    (void)snprintf(path, sizeof path, "%s/go", k->dir.path);
+    (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    hft_keeper_accept(k);
+    ck_assert_uint_eq(k->hello.link_starts, 2);
+    ck_assert_uint_eq(k->hello.agents, 2);
+    ck_assert_str_eq(k->memo, MEMO);
+    ck_assert_mem_eq(&k->hello.lease, &lease.lease, sizeof lease.lease);
+    ck_assert_int_eq(k->page->deadline_ns, deadline);
+    a = hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 9);
+    a = hft_keeper_tree(k, "i1");
+    ck_assert_int_eq(a->pid, pid);
+    ck_assert_uint_eq(a->start_time, start_time);
+    ck_assert_str_eq(a->op_id, "op9");
+    ck_assert_int_eq(a->incarnation.create_revision, 12);
+    ck_assert_uint_eq(a->blob_len, 4);
+    ck_assert_uint_eq(a->state, AGENTD_STATE_RUNNING);
+    ck_assert_int_ne(hft_process_state(pid), 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
+START_TEST(malformed_messages_are_answered)
+{
+    static _Alignas(8) char packet[AGENTD_MESSAGE_MAX];
+    struct agentd_head *head = (struct agentd_head *)packet;
+    unsigned seed = 1;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    ck_assert_uint_eq(hft_keeper_raw(k, "x", 1), AGENTD_CODE_MALFORMED);
+    for (int round = 0; round < 500; round++) {
+        size_t len = sizeof *head + (size_t)rand_r(&seed) % (round % 10 == 0 ? 100000 : 600);
+
+        for (size_t i = 0; i < len; i++)
+            packet[i] = (char)rand_r(&seed);
+        *head = (struct agentd_head){ .length = (uint32_t)len,
+                                      .type = (uint16_t)(rand_r(&seed) % 32),
+                                      .id = ++k->last_id };
+        ck_assert_uint_ne(hft_keeper_raw(k, packet, len), AGENTD_CODE_OK);
+    }
+    struct agentd_ready old = { .head = { .length = sizeof old, .type = AGENTD_READY, .id = 1 },
+                                .version = AGENTD_PROTOCOL_VERSION };
+    ck_assert_uint_eq(hft_keeper_raw(k, &old, sizeof old), AGENTD_CODE_MALFORMED);
+    (void)hft_keeper_run(k, "a", "i1", "exit 0");
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    hft_keeper_done(k);
+}
+END_TEST
+
+START_TEST(after_a_crash_of_both_the_next_keeper_cleans_up)
+{
+    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE },
+                                  .lease = { 4711, 15000, 99, 3 } };
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    const struct agentd_agent *a =
+        hft_keeper_run(k, "a", "i1", HFT_KEEPER_ESCAPE "wait; sleep 1000");
+    pid_t pid = a->pid;
+    hft_keeper_wait_file(k, "escaped");
+    lease.head.id = ++k->last_id;
+    ck_assert_uint_eq(hft_keeper_raw(k, &lease, sizeof lease), AGENTD_CODE_OK);
+    hft_keeper_wait_file(k, "state/lease");
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGKILL), 0);
+    (void)hft_process_reap(k->pid, LONG_MS);
+    hft_keeper_start(k);
+    ck_assert_int_eq(k->hello.lost_lease_id, 4711);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_ABANDONED | AGENTD_CAUSE_NO_STATUS);
+    ck_assert_int_eq(a->pid, pid);
+    ck_assert_int_eq(a->incarnation.create_revision, 77);
+    hft_process_wait_gone(pid);
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "escaped"));
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "deep"));
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "deeper"));
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_OK);
+    hft_keeper_extend(k, 60000);
+    (void)hft_keeper_run(k, "a", "i2", "exit 0");
+    (void)hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    hft_keeper_done(k);
+}
+END_TEST
+
+START_TEST(signals_are_told_and_shutdown_gives_the_code)
+{
+    if (!hft_keeper_begin(k, _i))
+        return;
+    const struct agentd_agent *a = hft_keeper_run(
+        k, "a", "i1", "trap 'exit 6' TERM; echo 1 > $D/t; while :; do sleep 0.02; done");
+    pid_t pid = a->pid;
+    hft_keeper_wait_file(k, "t");
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGTERM), 0);
+    while (k->signal != SIGTERM)
+        ck_assert(hft_keeper_take(k, LONG_MS));
+    ck_assert_uint_eq(hft_keeper_shutdown(k, 23, 20000), AGENTD_CODE_OK);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 6);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_OK);
+    int status = hft_process_reap(k->pid, LONG_MS);
+    k->pid = 0;
+    ck_assert_int_eq(WEXITSTATUS(status), 23);
+    ck_assert(hft_process_is_gone(pid));
+    ck_assert_int_eq(hft_keeper_number(k, "state/keeper.pid"), 0);
+    ck_assert(!hft_keeper_has_file(k, "state/link.pid"));
+    ck_assert(!hft_keeper_has_file(k, "state/run/i1"));
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* Signals of one kind merge while nobody looks: so it is told until it has heard three. */
+static bool is_told_until_it_ends(void *arg)
+{
+    if (hft_process_has_ended(k->pid, arg))
+        return true;
+    (void)kill(k->hello.keeper_pid, SIGTERM);
+    return false;
+}
+
+START_TEST(third_signal_ends_all)
+{
+    if (!hft_keeper_begin(k, _i))
+        return;
+    pid_t pid = hft_keeper_run(k, "a", "i1", "sleep 1000")->pid;
+    hft_keeper_pause_link(k);
+    int status = 0;
+    hft_wait_or_fail(is_told_until_it_ends, &status, LONG_MS, "the keeper's end");
+    k->pid = 0;
+    ck_assert_int_eq(WEXITSTATUS(status), 128 + SIGTERM);
+    hft_process_wait_gone(pid);
+    hft_keeper_done(k);
+}
+END_TEST
+
+START_TEST(agent_that_kills_its_shim_ends)
+{
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "other", "i0", "sleep 1000");
+    pid_t pid =
+        hft_keeper_run(k, "a", "i1", HFT_KEEPER_ESCAPE "kill -9 $PPID; sleep 1000")->pid;
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    hft_process_wait_gone(pid);
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "escaped"));
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "deep"));
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "deeper"));
+    ck_assert_uint_eq(hft_keeper_tree(k, "i0")->state, AGENTD_STATE_RUNNING);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "other", "i0"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i0", AGENTD_STATE_ENDED);
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* 200 kills of links and agents in any order: every end is told, once, with its status, and
+ * nothing is left. */
+START_TEST(random_kills_lose_nothing)
+{
+    enum { AGENTS = 6, KILLS = 200 };
+    pid_t pids[AGENTS] = { 0 };
+    unsigned seed = 7;
+    int lives = 0;
+    int links = 0;
+    char agent[16];
+    char instance[32];
+    char names[AGENTS][32] = { "" };
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    for (int kills = 0; kills < KILLS; kills++) {
+        int n = rand_r(&seed) % AGENTS;
+
+        (void)snprintf(agent, sizeof agent, "a%d", n);
+        if (pids[n] == 0) {
+            (void)snprintf(instance, sizeof instance, "n%d", ++lives);
+            memcpy(names[n], instance, sizeof instance);
+            pids[n] =
+                hft_keeper_run(k, agent, instance,
+                               "(setsid sleep 1000 &); (sleep 1000 &); sleep 1000; exit 4")
+                    ->pid;
+        }
+        bool with_link = kills % 45 == 20; /* each waits longer than the one before */
+        if (with_link)
+            ck_assert_int_eq(kill(k->link_pid, SIGKILL), 0);
+        int signal = rand_r(&seed) % 2 == 0 ? SIGKILL : SIGTERM;
+        ck_assert_int_eq(kill(pids[n], signal), 0);
+        if (with_link) {
+            hft_keeper_accept(k);
+            links++;
+        }
+        const struct agentd_agent *a = hft_keeper_wait(k, names[n], AGENTD_STATE_ENDED);
+        ck_assert_int_eq(a->pid, pids[n]);
+        ck_assert(WIFSIGNALED(a->exit.wait_status));
+        ck_assert_int_eq(WTERMSIG(a->exit.wait_status), signal);
+        ck_assert_uint_eq(a->exit.causes & AGENTD_CAUSE_NO_STATUS, 0);
+        ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, agent, names[n]), AGENTD_CODE_OK);
+        k->tree_count = 0;
+        pids[n] = 0;
+    }
+    printf("%d lives, %d kills, %d links\n", lives, KILLS, links);
+    /* Whoever is left is a child of the keeper's own: the link and the scribe. */
+    char command[128];
+    (void)snprintf(command, sizeof command, "ps --ppid %d -o comm= | sort | tr '\\n' ' '",
+                   (int)k->hello.keeper_pid);
+    const char *const argv[] = { "sh", "-c", command, NULL };
+    HFT_CLEANUP_OUTPUT struct hft_output out;
+    hft_process_run(argv, NULL, &out);
+    ck_assert_str_eq(out.out, "agentd-scribe keeper_relay ");
+    hft_keeper_done(k);
+}
+END_TEST
+
+START_TEST(killed_scribe_is_replaced)
+{
+    char command[HFT_PATH_MAX + 128];
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", "while ! test -e $D/go; do sleep 0.01; done; echo late");
+    (void)snprintf(command, sizeof command,
+                   "kill -9 $(ps --ppid %d -o pid=,comm= | awk '/scribe/{print $1}') && "
+                   "touch %s/go",
+                   (int)k->hello.keeper_pid, k->dir.path);
+    const char *const argv[] = { "sh", "-c", command, NULL };
+    HFT_CLEANUP_OUTPUT struct hft_output out;
+    hft_process_run(argv, NULL, &out);
+    ck_assert_int_eq(out.status, 0);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    (void)hft_keeper_run(k, "b", "i2", "echo fine");
+    ck_assert_str_eq(hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED)->exit.output, "fine\n");
+    hft_keeper_done(k);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *link = tcase_create("link");
+    TCase *crash = tcase_create("crash");
+
+    tcase_set_timeout(link, 60);
+    tcase_set_timeout(crash, 60);
+    tcase_add_loop_test(link, next_link_is_handed_everything, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(link, malformed_messages_are_answered, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(link, signals_are_told_and_shutdown_gives_the_code, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(link, third_signal_ends_all, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, after_a_crash_of_both_the_next_keeper_cleans_up, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, agent_that_kills_its_shim_ends, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, killed_scribe_is_replaced, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
+    return hft_suite_run("keeper: crash", link, crash, NULL);
+}
