@@ -272,7 +272,8 @@ void link_call_get_checkpoint(struct link_call *call)
     int64_t seq;
     const struct link_stored *kept = link_resume_get(call->process, call->task, &seq);
 
-    if (kept != NULL) {
+    /* Whoever may have lost its task meanwhile is answered by the node, which knows. */
+    if (kept != NULL && call->process->agent->link->lease_state == HF_LEASE_HELD) {
         answer_body(call, kept, seq);
         return;
     }
