@@ -144,7 +144,8 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
         entry.key = (char *)body->key;
         event.ask.checkpoint = &entry;
     }
-    hfs_link_tell(agent->host, &event);
+    if (cluster->ear.on_ask == NULL || !cluster->ear.on_ask(agent, cluster->ear.arg))
+        hfs_link_tell(agent->host, &event);
     /* A link that died does not answer. */
     after(agent, wait + ANSWER_MS);
 }

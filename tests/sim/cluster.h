@@ -150,6 +150,8 @@ struct hfs_ear {
     void (*on_commit)(const struct hfs_process *writer, void *arg);
     /* A request leaves its sender; true: it gets lost. */
     bool (*on_send)(struct hfs_process *from, struct hfs_letter *letter, void *arg);
+    /* A program asks its agentd for something; true: it is not heard. */
+    bool (*on_ask)(struct hfs_agent *agent, void *arg);
     void *arg;
 };
 

@@ -23,6 +23,7 @@ struct play {
     size_t copy_count;
     char holding[HFS_TEXT]; /* the key whose next request is held back; empty: none */
     struct copy held;
+    struct hfs_crasher crasher;
 };
 
 /* Requests that come late. */
@@ -70,6 +71,8 @@ static bool on_send(struct hfs_process *from, struct hfs_letter *letter, void *a
 {
     struct play *play = arg;
 
+    if (hfs_crasher_on_send(&play->crasher, from, letter))
+        return true;
     if (letter->request->kind != HFS_TXN)
         return false;
     keep_copy(play, from, letter);
@@ -80,6 +83,11 @@ static bool on_send(struct hfs_process *from, struct hfs_letter *letter, void *a
         hfs_teller_say(&play->teller, "net", "holds back what is sent for %s", play->holding);
     }
     return true; /* and what is sent again meanwhile is lost */
+}
+
+static bool on_ask(struct hfs_agent *agent, void *arg)
+{
+    return hfs_crasher_on_ask(&((struct play *)arg)->crasher, agent);
 }
 
 static void on_commit(const struct hfs_process *writer, void *arg)
@@ -368,19 +376,23 @@ static bool end_well(struct play *play, char *why, size_t size)
     return hfs_run_come_to_rest(cluster, 0, why, size);
 }
 
-static void open_play(struct play *play, const struct hfs_scenario *scenario)
+static void open_play(struct play *play, const struct hfs_scenario *scenario,
+                      const struct hfs_crash *crash)
 {
     *play = (struct play){ 0 };
     play->cluster = hfs_cluster_new(&scenario->cluster, hfs_teller_note, &play->teller);
     play->trouble = hfs_trouble_new(play->cluster);
-    play->cluster->ear =
-        (struct hfs_ear){ .on_commit = on_commit, .on_send = on_send, .arg = play };
+    play->cluster->ear = (struct hfs_ear){
+        .on_commit = on_commit, .on_send = on_send, .on_ask = on_ask, .arg = play
+    };
+    hfs_crasher_init(&play->crasher, play->cluster, crash);
     hfs_teller_init(&play->teller, play->cluster);
 }
 
 static void close_play(struct play *play)
 {
     play->cluster->ear = (struct hfs_ear){ 0 };
+    hfs_crasher_done(&play->crasher);
     hfs_trouble_free(play->trouble);
     hfs_cluster_free(play->cluster);
     hfs_teller_done(&play->teller);
@@ -392,13 +404,19 @@ static void close_play(struct play *play)
 bool hfs_scenario_run(const struct hfs_scenario *scenario, char **ret_text, char *why,
                       size_t size)
 {
+    return hfs_scenario_run_with(scenario, &(struct hfs_crash){ 0 }, NULL, ret_text, why, size);
+}
+
+bool hfs_scenario_run_with(const struct hfs_scenario *scenario, const struct hfs_crash *crash,
+                           uint64_t *ret_steps, char **ret_text, char *why, size_t size)
+{
     HF_CLEANUP_BUF struct hf_buf text = { 0 };
     struct play play;
     const char *violation;
     size_t done = 0;
     bool ok = true;
 
-    open_play(&play, scenario);
+    open_play(&play, scenario, crash);
     for (size_t i = 0; i < scenario->count; i++) {
         const struct hfs_block *block = &scenario->blocks[i];
 
@@ -412,6 +430,8 @@ bool hfs_scenario_run(const struct hfs_scenario *scenario, char **ret_text, char
     violation = hfs_check_get_violation(play.cluster->check);
     if (violation != NULL)
         (void)snprintf(why, size, "%s", violation);
+    if (ret_steps != NULL)
+        *ret_steps = play.crasher.steps;
     close_play(&play);
     hfs_must(hf_buf_take(&text, ret_text, NULL));
     return ok;

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "sim/cluster.h"
+#include "sim/crash.h"
 
 /* What a line of a script may say. In a pattern, words in capitals stand for values: NAME,
  * HOST (h1), CONTROLLER (c1, or `leader`), AGENT, COUNT, TIME (15s), PROGRAM, POLICY, STATE (of
@@ -108,6 +109,11 @@ void hfs_scenario_done(struct hfs_scenario *scenario);
 bool hfs_scenario_run(const struct hfs_scenario *scenario, char **ret_text, char *why,
                       size_t size);
 
+/* Likewise, with one process ended at one of its steps; *ret_steps, unless NULL, is how many it
+ * made in all. Nothing is compared: the story may be another one. */
+bool hfs_scenario_run_with(const struct hfs_scenario *scenario, const struct hfs_crash *crash,
+                           uint64_t *ret_steps, char **ret_text, char *why, size_t size);
+
 /* scenario_file.c */
 
 /* Reads a file; false, with a reason on stderr. */
@@ -124,7 +130,10 @@ enum hfs_scenario_use {
  * story is another one. */
 bool hfs_scenario_file(const char *path, enum hfs_scenario_use use);
 
-/* All of a folder, by their names. An empty folder is a failure, too. */
+/* Calls `fn` for each file of a folder, by their names; returns how many there are. */
+int hfs_scenario_each(const char *folder, void (*fn)(const char *path, void *arg), void *arg);
+
+/* All of a folder. An empty folder is a failure, too. */
 bool hfs_scenario_folder(const char *path, enum hfs_scenario_use use);
 
 #endif

@@ -155,19 +155,39 @@ static int is_scenario(const struct dirent *entry)
     return len > 4 && strcmp(entry->d_name + len - 4, ".txt") == 0;
 }
 
-bool hfs_scenario_folder(const char *path, enum hfs_scenario_use use)
+int hfs_scenario_each(const char *folder, void (*fn)(const char *path, void *arg), void *arg)
 {
     struct dirent **entries = NULL;
-    int count = scandir(path, &entries, is_scenario, alphasort), failed = 0;
+    int count = scandir(folder, &entries, is_scenario, alphasort);
 
     for (int i = 0; i < count; i++) {
-        char file[4096];
+        char path[4096];
 
-        (void)snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
-        failed += !hfs_scenario_file(file, use);
+        (void)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        fn(path, arg);
         free(entries[i]);
     }
     free(entries);
-    (void)printf("%d scenarios, %d failed\n", count > 0 ? count : 0, failed);
-    return count > 0 && failed == 0;
+    return count > 0 ? count : 0;
+}
+
+struct use {
+    enum hfs_scenario_use use;
+    int failed;
+};
+
+static void use_file(const char *path, void *arg)
+{
+    struct use *use = arg;
+
+    use->failed += !hfs_scenario_file(path, use->use);
+}
+
+bool hfs_scenario_folder(const char *path, enum hfs_scenario_use how)
+{
+    struct use use = { .use = how };
+    int count = hfs_scenario_each(path, use_file, &use);
+
+    (void)printf("%d scenarios, %d failed\n", count, use.failed);
+    return count > 0 && use.failed == 0;
 }

@@ -5,7 +5,6 @@
  *
  * Nothing may crash, leak (under AddressSanitizer), break an invariant or stay broken; the
  * story may be another one. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include "sim/scenario.h"
 #include "support/chaos.h"
 
-enum { PATH_SIZE = 4096 };
-
 /* Seconds in an optimised build; a sanitizer looks at fewer, more closely. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 499 };
@@ -23,12 +20,9 @@ enum { STRIDE = 499 };
 enum { STRIDE = 53 };
 #endif
 
-struct options {
+struct sums {
     uint64_t stride;
     uint64_t only; /* 0: by strides */
-};
-
-struct sums {
     size_t scenarios, allocations, runs, failures;
 };
 
@@ -46,8 +40,9 @@ static bool play(const struct hfs_scenario *scenario, size_t n, char *why, size_
     return ok;
 }
 
-static void play_all(struct sums *sums, const char *path, const struct options *options)
+static void play_all(const char *path, void *arg)
 {
+    struct sums *sums = arg;
     struct hfs_scenario scenario;
     char why[600] = "";
     size_t count, failures = 0;
@@ -62,8 +57,8 @@ static void play_all(struct sums *sums, const char *path, const struct options *
     }
     count = hft_chaos_count();
     /* Another place in each scenario, so that a stride does not always meet the same. */
-    for (size_t n = options->only > 0 ? options->only : 1 + sums->scenarios % options->stride;
-         n <= count; n += options->only > 0 ? count : options->stride) {
+    for (size_t n = sums->only > 0 ? sums->only : 1 + sums->scenarios % sums->stride;
+         n <= count; n += sums->only > 0 ? count : sums->stride) {
         sums->runs++;
         if (play(&scenario, n, why, sizeof why))
             continue;
@@ -76,48 +71,25 @@ static void play_all(struct sums *sums, const char *path, const struct options *
     sums->failures += failures;
 }
 
-static int is_scenario(const struct dirent *entry)
-{
-    size_t len = strlen(entry->d_name);
-
-    return len > 4 && strcmp(entry->d_name + len - 4, ".txt") == 0;
-}
-
-static void play_folder(struct sums *sums, const char *folder, const struct options *options)
-{
-    struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_scenario, alphasort);
-
-    for (int i = 0; i < count; i++) {
-        char path[PATH_SIZE];
-
-        (void)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        play_all(sums, path, options);
-        free(entries[i]);
-    }
-    free(entries);
-}
-
 int main(int argc, char **argv)
 {
-    struct sums sums = { 0 };
-    struct options options = { .stride = STRIDE };
+    struct sums sums = { .stride = STRIDE };
     int i = 1;
 
     for (; i < argc && argv[i][0] == '-'; i++) {
-        uint64_t *number = strcmp(argv[i], "--only") == 0 ? &options.only : &options.stride;
+        uint64_t *number = strcmp(argv[i], "--only") == 0 ? &sums.only : &sums.stride;
 
         if (strcmp(argv[i], "--all") == 0)
-            options.stride = 1;
-        else if ((strcmp(argv[i], "--every") != 0 && number != &options.only) || ++i == argc ||
+            sums.stride = 1;
+        else if ((strcmp(argv[i], "--every") != 0 && number != &sums.only) || ++i == argc ||
                  hf_parse_u64(argv[i], 1, UINT32_MAX, number) != HF_OK)
             return 2;
     }
     hft_chaos_adopt_jansson();
     if (i == argc)
-        play_folder(&sums, HOLDFAST_SCENARIOS, &options);
+        (void)hfs_scenario_each(HOLDFAST_SCENARIOS, play_all, &sums);
     for (; i < argc; i++)
-        play_all(&sums, argv[i], &options);
+        play_all(argv[i], &sums);
     (void)printf("%zu scenarios with %zu allocations, %zu of them failed: %zu ended badly\n",
                  sums.scenarios, sums.allocations, sums.runs, sums.failures);
     return sums.failures == 0 && sums.runs > 0 ? EXIT_SUCCESS : EXIT_FAILURE;

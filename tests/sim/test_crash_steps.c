@@ -1,0 +1,142 @@
+/* test_crash_steps.c - plays every scenario again and again, and each time one process of the
+ * fleet is ended at one of its steps (sim/crash.h): every controller, link, machine and agent,
+ * at its 1st, 2nd, 3rd … step, before the step has reached anybody and just after it was sent.
+ *
+ *     test_sim_crash_steps [--every STRIDE | --all] [FILE…]
+ *     test_sim_crash_steps --only VICTIM NUMBER STEP lost|sent FILE
+ *
+ * No invariant may be broken, and everything must come to rest; the story may be another one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "sim/scenario.h"
+
+/* Seconds in an optimised build; a sanitizer looks at fewer, more closely. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { STRIDE = 211 };
+#else
+enum { STRIDE = 11 };
+#endif
+
+static const char *const VICTIMS[HFS_VICTIMS] = {
+    [HFS_VICTIM_CONTROLLER] = "controller",
+    [HFS_VICTIM_LINK] = "link",
+    [HFS_VICTIM_MACHINE] = "machine",
+    [HFS_VICTIM_AGENT] = "agent",
+};
+
+struct sums {
+    uint64_t stride;
+    size_t victims, steps, runs, failures;
+};
+
+/* One run; false: it did not end well. */
+static bool play(const struct hfs_scenario *scenario, const char *path,
+                 const struct hfs_crash *crash, uint64_t *ret_steps)
+{
+    char *text = NULL, why[600] = "";
+    bool ok = hfs_scenario_run_with(scenario, crash, ret_steps, &text, why, sizeof why);
+
+    free(text);
+    if (!ok)
+        (void)fprintf(stderr, "--only %s %u %llu %s %s: %s\n", VICTIMS[crash->who],
+                      crash->number, (unsigned long long)crash->step,
+                      crash->is_lost ? "lost" : "sent", path, why);
+    return ok;
+}
+
+/* One victim at each of its steps, as the story goes without its end. */
+static void play_victim(struct sums *sums, const struct hfs_scenario *scenario,
+                        const char *path, struct hfs_crash crash)
+{
+    uint64_t steps = 0;
+
+    if (!play(scenario, path, &crash, &steps))
+        sums->failures++;
+    /* Another place for each victim, so that a stride does not always meet the same. */
+    for (uint64_t i = sums->victims % sums->stride; i < 2 * steps; i += sums->stride) {
+        crash.step = 1 + i / 2;
+        crash.is_lost = i % 2 == 0;
+        sums->runs++;
+        sums->failures += play(scenario, path, &crash, NULL) ? 0 : 1;
+    }
+    sums->victims++;
+    sums->steps += steps;
+}
+
+static unsigned count_of(const struct hfs_scenario *scenario, enum hfs_victim who)
+{
+    switch (who) {
+    case HFS_VICTIM_CONTROLLER: return scenario->cluster.controllers;
+    case HFS_VICTIM_LINK:
+    case HFS_VICTIM_MACHINE: return scenario->cluster.hosts;
+    case HFS_VICTIM_AGENT: return scenario->cluster.agent_count;
+    case HFS_VICTIMS: break;
+    }
+    return 0;
+}
+
+static void play_all(const char *path, void *arg)
+{
+    struct sums *sums = arg;
+    struct hfs_scenario scenario;
+
+    if (!hfs_scenario_load(&scenario, path)) {
+        sums->failures++;
+        return;
+    }
+    for (int who = 0; who < HFS_VICTIMS; who++) {
+        for (unsigned i = 0; i < count_of(&scenario, (enum hfs_victim)who); i++)
+            play_victim(sums, &scenario, path,
+                        (struct hfs_crash){ .who = (enum hfs_victim)who, .number = i });
+    }
+    hfs_scenario_done(&scenario);
+}
+
+/* VICTIM NUMBER STEP lost|sent FILE */
+static int play_one(char **args)
+{
+    struct hfs_scenario scenario;
+    struct hfs_crash crash = { .is_lost = strcmp(args[3], "lost") == 0 };
+    uint64_t number;
+    bool ok;
+
+    while (crash.who < HFS_VICTIMS && strcmp(VICTIMS[crash.who], args[0]) != 0)
+        crash.who++;
+    if (crash.who == HFS_VICTIMS || hf_parse_u64(args[1], 0, HFS_AGENTS, &number) != HF_OK ||
+        hf_parse_u64(args[2], 0, UINT32_MAX, &crash.step) != HF_OK ||
+        !hfs_scenario_load(&scenario, args[4]))
+        return 2;
+    crash.number = (unsigned)number;
+    ok =
+        crash.number < count_of(&scenario, crash.who) && play(&scenario, args[4], &crash, NULL);
+    hfs_scenario_done(&scenario);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    struct sums sums = { .stride = STRIDE };
+    int i = 1;
+
+    if (argc == 7 && strcmp(argv[1], "--only") == 0)
+        return play_one(argv + 2);
+    if (i < argc && strcmp(argv[i], "--all") == 0) {
+        sums.stride = 1;
+        i++;
+    } else if (i + 1 < argc && strcmp(argv[i], "--every") == 0) {
+        if (hf_parse_u64(argv[i + 1], 1, UINT32_MAX, &sums.stride) != HF_OK)
+            return 2;
+        i += 2;
+    }
+    if (i == argc)
+        (void)hfs_scenario_each(HOLDFAST_SCENARIOS, play_all, &sums);
+    for (; i < argc; i++)
+        play_all(argv[i], &sums);
+    (void)printf("%zu victims with %zu steps, ended at %zu of them: %zu ended badly\n",
+                 sums.victims, sums.steps, sums.runs, sums.failures);
+    return sums.failures == 0 && sums.runs > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
