@@ -11,13 +11,14 @@
 
 #include "base/cleanup.h"
 #include "cli/commands.h"
+#include "cli/local.h"
 #include "cli/out.h"
 #include "cli/store.h"
 #include "core/task.h"
 #include "etcd/mirror.h"
 #include "schema/json.h"
 
-enum { PATIENCE_MS = 180000, SYNC_MS = 15000, BOOT_ID_SIZE = 64, START_TIME_FIELD = 22 };
+enum { PATIENCE_MS = 180000, SYNC_MS = 15000 };
 
 /* The agent that it is done to, as it was before. */
 struct victim {
@@ -66,38 +67,6 @@ __attribute__((format(printf, 2, 3))) static void tell(const struct scene *scene
 
 /* Choosing. */
 
-static bool is_of_this_machine(const Holdfast__V1__Live *live)
-{
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    char boot_id[BOOT_ID_SIZE] = "";
-    bool here = file != NULL && fgets(boot_id, sizeof boot_id, file) != NULL;
-
-    if (file != NULL)
-        (void)fclose(file);
-    boot_id[strcspn(boot_id, "\n")] = '\0';
-    return here && strcmp(boot_id, live->boot_id) == 0;
-}
-
-/* Of /proc/PID/stat; 0 when there is no such process. The name in field 2 may have any
- * character in it: look behind its last parenthesis. */
-static int64_t start_time_of(pid_t pid)
-{
-    char path[64], text[1024] = "";
-    const char *rest;
-    FILE *file;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    (void)!fgets(text, sizeof text, file);
-    (void)fclose(file);
-    rest = strrchr(text, ')');
-    for (int field = 2; rest != NULL && field < START_TIME_FIELD; field++)
-        rest = strchr(rest + 1, ' ');
-    return rest != NULL ? strtoll(rest, NULL, 10) : 0;
-}
-
 struct choice {
     const char *wanted; /* NULL: any */
     struct victim best;
@@ -112,7 +81,7 @@ static void consider(enum hf_fleet_kind kind, void *object, void *arg)
     const Holdfast__V1__Task *task;
 
     (void)kind;
-    if (live == NULL || agent->tasks == NULL || !is_of_this_machine(live) ||
+    if (live == NULL || agent->tasks == NULL || !cli_is_of_this_machine(live) ||
         (choice->wanted != NULL && strcmp(choice->wanted, agent->name) != 0))
         return;
     task = (const Holdfast__V1__Task *)agent->tasks->task.record;
@@ -145,7 +114,7 @@ static int choose(struct cli *cli, struct victim *ret_victim)
                         "`holdfast up`, and use its HOLDFAST_ENDPOINTS here.",
                         choice.wanted != NULL ? " " : "",
                         choice.wanted != NULL ? choice.wanted : "");
-    if (start_time_of(choice.best.pid) != choice.best.start_time)
+    if (cli_start_time(choice.best.pid) != choice.best.start_time)
         return cli_fail(cli, HF_ENOENT, "%s (pid %d) is not running here any more",
                         choice.best.name, (int)choice.best.pid);
     *ret_victim = choice.best;

@@ -98,7 +98,9 @@ struct reading {
     struct cli *cli;
     bool done;
     int err;
-    struct cli_record *record; /* of a single key */
+    struct cli_record *record; /* of a single key, or ... */
+    struct hf_buf *body;       /* ... its bytes as they are */
+    bool found;
     const ProtobufCMessageDescriptor *type;
     cli_list_fn fn; /* of a list */
     void *arg;
@@ -143,8 +145,39 @@ static void on_read(const struct hf_range_result *result, void *arg)
 
     reading->done = true;
     reading->err = cli_explain(reading->cli, &result->result);
-    if (reading->err == HF_OK && result->count > 0)
+    if (reading->err != HF_OK || result->count == 0)
+        return;
+    reading->found = true;
+    if (reading->record != NULL)
         reading->err = take_record(reading, &result->kvs[0]);
+    else
+        hf_buf_append(reading->body, result->kvs[0].value.data, result->kvs[0].value.len);
+}
+
+static int read_key(struct cli *cli, const struct hf_key *key, struct reading *reading)
+{
+    struct hf_range_request request = { 0 };
+    char text[HF_KEY_SIZE];
+    int rc = hf_key_format(cli->common.namespace, key, text, &cli->err);
+
+    if (rc < 0)
+        return rc;
+    request.range.key = (struct hf_bytes){ .data = text, .len = (size_t)rc };
+    rc = hf_etcd_range(cli->etcd, &request, on_read, reading, NULL);
+    if (rc != HF_OK)
+        return cli_fail(cli, rc, "%s", hf_err_text(rc));
+    (void)!cli_wait(cli, &reading->done, INT64_MAX);
+    return reading->err;
+}
+
+int cli_read_body(struct cli *cli, struct hf_key key, struct hf_buf *out, bool *ret_found)
+{
+    struct reading reading = { .cli = cli, .body = out };
+    int rc = read_key(cli, &key, &reading);
+
+    if (rc == HF_OK)
+        *ret_found = reading.found;
+    return rc;
 }
 
 int cli_read(struct cli *cli, struct hf_key key, struct cli_record *ret_record)
@@ -153,23 +186,13 @@ int cli_read(struct cli *cli, struct hf_key key, struct cli_record *ret_record)
     struct reading reading = { .cli = cli,
                                .record = &record,
                                .type = hf_key_get_record(key.kind) };
-    struct hf_range_request request = { 0 };
-    char text[HF_KEY_SIZE];
-    int rc = hf_key_format(cli->common.namespace, &key, text, &cli->err);
+    int rc = read_key(cli, &key, &reading);
 
-    if (rc < 0)
-        return rc;
-    request.range.key = (struct hf_bytes){ .data = text, .len = (size_t)rc };
-    rc = hf_etcd_range(cli->etcd, &request, on_read, &reading, NULL);
     if (rc != HF_OK)
-        return cli_fail(cli, rc, "%s", hf_err_text(rc));
-    (void)!cli_wait(cli, &reading.done, INT64_MAX);
-    if (reading.err != HF_OK) {
         cli_record_done(&record);
-        return reading.err;
-    }
-    *ret_record = record;
-    return HF_OK;
+    else
+        *ret_record = record;
+    return rc;
 }
 
 /* Names it as a person would, without what is no character. */

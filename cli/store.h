@@ -5,6 +5,7 @@
 #ifndef CLI_STORE_H
 #define CLI_STORE_H
 
+#include "base/buf.h"
 #include "cli/cli.h"
 #include "core/event.h"
 #include "core/fleet.h"
@@ -26,6 +27,10 @@ void cli_record_done(struct cli_record *record);
 
 /* HF_OK with a record without a message when the key does not exist. Always the newest. */
 int cli_read(struct cli *cli, struct hf_key key, struct cli_record *ret_record) HF_MUST_CHECK;
+
+/* The bytes of a body, appended. False in *ret_found when there is none. */
+int cli_read_body(struct cli *cli, struct hf_key key, struct hf_buf *out,
+                  bool *ret_found) HF_MUST_CHECK;
 
 /* A record of a list: its names are valid during the call, and so is the record unless `fn`
  * steals it (sets it to NULL). Returns an error to stop. */

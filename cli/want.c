@@ -61,11 +61,17 @@ static void release(struct hf_plan *plan, const char *agent, const struct known 
                    &known->health.seen, &next.base);
 }
 
+/* Who, and what of it. */
+struct wish {
+    const char *agent, *reason;
+    const struct cli_want *want;
+};
+
 static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
 {
-    const struct cli_want *want = arg;
-    const struct cli_want_settings *settings = cli->settings;
-    const char *agent = cli->args[0];
+    const struct wish *wish = arg;
+    const struct cli_want *want = wish->want;
+    const char *agent = wish->agent;
     struct known known = { 0 };
     Holdfast__V1__Wanted next = HOLDFAST__V1__WANTED__INIT;
     int rc = learn(cli, agent, &known);
@@ -78,7 +84,7 @@ static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
         next.state = want->stopped ? HOLDFAST__V1__WANTED__STATE__stopped
                                    : HOLDFAST__V1__WANTED__STATE__running;
         next.by = (char *)cli_operator();
-        next.reason = (char *)(settings->reason != NULL ? settings->reason : "");
+        next.reason = (char *)(wish->reason != NULL ? wish->reason : "");
         if (want->ends && known.live.message != NULL && life > next.end_upto)
             next.end_upto = life;
         hf_row_want(plan, agent, &known.wanted.seen, &next);
@@ -107,16 +113,24 @@ static int print(struct cli *cli, const struct cli_want *want)
     return cli_out_text(cli, &out);
 }
 
+int cli_want_of(struct cli *cli, const char *agent, const char *reason,
+                const struct cli_want *want)
+{
+    struct wish wish = { .agent = agent, .reason = reason, .want = want };
+    int rc = hf_name_check("agent", agent, &cli->err);
+
+    return rc == HF_OK ? cli_act(cli, &(struct cli_act){ .fill = fill,
+                                                         .arg = &wish,
+                                                         .agent = agent,
+                                                         .what = want->what,
+                                                         .reason = reason })
+                       : rc;
+}
+
 int cli_want(struct cli *cli, const struct cli_want *want)
 {
     const struct cli_want_settings *settings = cli->settings;
-    int rc = hf_name_check("agent", cli->args[0], &cli->err);
+    int rc = cli_want_of(cli, cli->args[0], settings->reason, want);
 
-    if (rc == HF_OK)
-        rc = cli_act(cli, &(struct cli_act){ .fill = fill,
-                                             .arg = (void *)want,
-                                             .agent = cli->args[0],
-                                             .what = want->what,
-                                             .reason = settings->reason });
     return rc == HF_OK ? print(cli, want) : rc;
 }

@@ -19,6 +19,11 @@ struct cli_want_settings {
 /* The options of all three. */
 extern const struct hf_option CLI_WANT_OPTIONS[1];
 
+/* Of the agent that the command line names; prints what follows. */
 int cli_want(struct cli *cli, const struct cli_want *want) HF_MUST_CHECK;
+
+/* Of any, without a word. */
+int cli_want_of(struct cli *cli, const char *agent, const char *reason,
+                const struct cli_want *want) HF_MUST_CHECK;
 
 #endif

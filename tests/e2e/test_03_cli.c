@@ -306,6 +306,100 @@ START_TEST(a_storm_is_held_and_let_go_on)
 }
 END_TEST
 
+/* Three checkpoints, of which the last is not what its entry says. */
+static void put_checkpoints(void)
+{
+    put_fleet();
+    (void)hft_put(&hand, "/holdfast-data/default/checkpoints/report-1/0000000000000000071",
+                  "abc", HF_NO_LEASE);
+    (void)hft_put(&hand, "/holdfast-data/default/checkpoints/report-1/0000000000000000073",
+                  "abX", HF_NO_LEASE);
+    for (int seq = 1; seq <= 3; seq++) {
+        char key[80], value[400];
+
+        (void)snprintf(key, sizeof key, "checkpoints/report-1/%019d", seq);
+        (void)snprintf(value, sizeof value,
+                       "{\"task\":\"report-1\",\"seq\":\"%d\",\"parent\":\"%d\",\"size\":\"3\","
+                       "\"sha256\":\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2"
+                       "0015ad\",\"store\":\"etcd\",\"key\":\"%019d\"}",
+                       seq, seq - 1, 70 + seq);
+        (void)put(key, value, HF_NO_LEASE);
+    }
+}
+
+START_TEST(checkpoints_are_read_and_held_against_their_digests)
+{
+    put_checkpoints();
+    cli("checkpoint", "verify", "report-1");
+    expect(1, "SEQ  SIZE  STORE  RESULT\n"
+              "  1     3  etcd   whole\n"
+              "  2     3  etcd   its body is not there\n"
+              "  3     3  etcd   its body has another digest\n");
+    cli("checkpoint", "verify", "report-1", "--seq", "1", "-o", "json");
+    expect(0, NULL);
+    ck_assert_ptr_nonnull(strstr(last.out, "\"ok\": true"));
+    cli("checkpoint", "get", "report-1");
+    expect(0, "abc");
+    cli("checkpoint", "get", "report-1", "--seq", "3");
+    expect_error(1, "checkpoint 3 of report-1: its body has another digest");
+    cli("checkpoint", "get", "report-1", "--seq", "9");
+    expect_error(3, "no such checkpoint");
+    cli("checkpoint", "get", "nope");
+    expect_error(3, "there is no task nope");
+    (void)put("checkpoints/report-1/0000000000000000004",
+              "{\"task\":\"report-1\",\"seq\":\"4\",\"parent\":\"3\",\"size\":\"3\","
+              "\"store\":\"file\",\"key\":\"k\"}",
+              HF_NO_LEASE);
+    cli("checkpoint", "get", "report-1");
+    expect_error(2, "--store-dir");
+}
+END_TEST
+
+START_TEST(a_host_is_drained)
+{
+    put_fleet();
+    cli("host", "drain", "node-7");
+    expect(0, "node-7: gets no new starts; what runs there ends, and is started elsewhere\n");
+    ck_assert_ptr_nonnull(strstr(look("hosts/node-7/record").value, "\"cordoned\":true"));
+    ck_assert_ptr_nonnull(strstr(look("wanted/w1").value, "\"state\":\"running\""));
+    ck_assert_ptr_null(strstr(look("wanted/w1").value, "\"endUpto\":\"0\""));
+    ck_assert_int_eq(look("wanted/w2").count, 0); /* it does not run there */
+    cli("host", "drain", "nowhere");
+    expect_error(3, "there is no host nowhere");
+}
+END_TEST
+
+static bool is_logged(void *arg)
+{
+    (void)arg;
+    cli("logs", "w9");
+    return last.status == 0 && strstr(last.out, "second") != NULL;
+}
+
+START_TEST(an_agent_s_words_are_shown_where_it_runs)
+{
+    struct hft_program agentd = { 0 };
+    char dir[HFT_PATH_MAX + 32];
+
+    (void)snprintf(dir, sizeof dir, "%s/state", server.dir.path);
+    hft_program_start(&agentd, "agentd", server.dir.path, "agentd", server.endpoint, "run",
+                      "--name", "w9", "--state-dir", dir, "--", "sh", "-c",
+                      "echo first; echo second >&2; exec sleep 600", NULL);
+    hft_wait_or_fail(is_logged, NULL, STEP_MS, "what the agent wrote");
+    ck_assert_str_eq(last.out, "first\nsecond\n");
+    (void)hft_program_stop(&agentd);
+    cli("logs", "w9");
+    expect_error(3, "--state-dir");
+    cli("logs", "w9", "--state-dir", dir);
+    expect(0, "first\nsecond\n");
+    cli("logs", "nobody");
+    expect_error(3, "there is no agent nobody");
+    put_fleet();
+    cli("logs", "w1");
+    expect_error(3, "lies on its host, node-7");
+}
+END_TEST
+
 START_TEST(a_mistake_is_answered_with_what_to_do)
 {
     cli("tsk", "ls");
@@ -342,6 +436,9 @@ int main(void)
     tcase_add_test(t, what_must_hold_is_checked_and_named);
     tcase_add_test(t, a_bad_record_is_named_and_the_others_are_shown);
     tcase_add_test(t, a_storm_is_held_and_let_go_on);
+    tcase_add_test(t, checkpoints_are_read_and_held_against_their_digests);
+    tcase_add_test(t, a_host_is_drained);
+    tcase_add_test(t, an_agent_s_words_are_shown_where_it_runs);
     tcase_add_test(t, a_mistake_is_answered_with_what_to_do);
     return hft_suite_run("e2e: cli", t, NULL);
 }

@@ -330,6 +330,22 @@ START_TEST(a_shell_can_do_it_too)
 }
 END_TEST
 
+START_TEST(node_can_do_it_too)
+{
+    struct hft_output found;
+
+    hft_process_run((const char *[]){ "sh", "-c", "command -v node", NULL }, NULL, &found);
+    if (found.status == 0) {
+        tell_story((const char *[]){ "env", "STEP_SECONDS=0.1", "node",
+                                     HOLDFAST_SOURCE_DIR "/examples/node/worker.mjs", NULL });
+        await("tasks/t1", "\\\"sum\\\":78");
+    } else {
+        printf("node is not installed\n");
+    }
+    hft_output_done(&found);
+}
+END_TEST
+
 /* A link that is killed costs no agent: the next one has its lease, its life and its socket. */
 START_TEST(a_link_that_is_killed_costs_nothing)
 {
@@ -643,6 +659,7 @@ int main(void)
     tcase_add_test(stories, an_agent_gets_its_environment_and_ends_as_it_likes);
     tcase_add_test(stories, a_task_is_resumed_from_its_checkpoint_by_the_successor);
     tcase_add_test(stories, a_shell_can_do_it_too);
+    tcase_add_test(stories, node_can_do_it_too);
     tcase_add_test(stories, a_link_that_is_killed_costs_nothing);
     tcase_add_test(stories, an_agentd_that_crashed_is_followed_by_another_at_once);
     tcase_add_test(stories, an_agent_stands_still_while_nobody_can_be_sure_of_it);

@@ -1,0 +1,45 @@
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "cli/checkpoints.h"
+#include "cli/commands.h"
+#include "cli/out.h"
+
+/* The newest that is whole, or the one that was asked for. */
+static int run(struct cli *cli)
+{
+    const struct cli_body_settings *settings = cli->settings;
+    CLI_CLEANUP_CHECKPOINTS struct cli_checkpoints chain = { 0 };
+    const char *fault = NULL;
+    int rc = cli_checkpoints_read(cli, cli->args[0], &chain);
+
+    for (size_t i = chain.count; rc == HF_OK && i > 0; i--) {
+        const Holdfast__V1__Checkpoint *entry = chain.entries[i - 1];
+        HF_CLEANUP_BUF struct hf_buf body = { 0 };
+
+        if (settings->seq != 0 && entry->seq != settings->seq)
+            continue;
+        rc = cli_body_read(cli, entry, &body, &fault);
+        if (rc == HF_OK && fault == NULL)
+            return cli_out_text(cli, &body);
+        if (rc == HF_OK && settings->seq != 0)
+            return cli_fail(cli, HF_ECORRUPT, "checkpoint %" PRId64 " of %s: %s", entry->seq,
+                            cli->args[0], fault);
+    }
+    if (rc != HF_OK)
+        return rc;
+    return cli_fail(cli, HF_ENOENT,
+                    "task %s has no such checkpoint that is whole; holdfast "
+                    "checkpoint verify %s says why",
+                    cli->args[0], cli->args[0]);
+}
+
+const struct cli_command CLI_CHECKPOINT_GET = {
+    .name = "checkpoint get",
+    .args = "TASK",
+    .arg_min = 1,
+    .arg_max = 1,
+    .summary = "Write the newest checkpoint that is whole to standard output.",
+    CLI_OPTIONS(CLI_BODY_OPTIONS, struct cli_body_settings),
+    .run = run,
+};

@@ -1,0 +1,99 @@
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "cli/checkpoints.h"
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "holdfast/v1/cli.pb-c.h"
+
+static const struct cli_column COLUMNS[] = {
+    { .title = "SEQ", .right = true },
+    { .title = "SIZE", .right = true, .drop = 2 },
+    { .title = "STORE", .drop = 1 },
+    { .title = "RESULT" },
+};
+
+struct findings {
+    struct cli_table table;
+    Holdfast__V1__ChainReport__Entry *entries;
+    Holdfast__V1__ChainReport__Entry **list;
+    size_t count;
+    bool ok;
+};
+
+static int look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
+                struct findings *findings)
+{
+    HF_CLEANUP_BUF struct hf_buf body = { 0 };
+    const char *fault = NULL;
+    int rc = cli_body_read(cli, entry, &body, &fault);
+    Holdfast__V1__ChainReport__Entry *next = &findings->entries[findings->count];
+
+    if (rc != HF_OK)
+        return rc;
+    holdfast__v1__chain_report__entry__init(next);
+    next->seq = entry->seq;
+    next->ok = fault == NULL;
+    next->text = (char *)(fault != NULL ? fault : "whole");
+    findings->list[findings->count++] = next;
+    findings->ok = findings->ok && next->ok;
+    cli_table_add(&findings->table, CLI_PLAIN, "%" PRId64, entry->seq);
+    cli_table_add(&findings->table, CLI_PLAIN, "%" PRId64, entry->size);
+    cli_table_add(&findings->table, CLI_PLAIN, "%s", entry->store);
+    cli_table_add(&findings->table, next->ok ? CLI_GOOD : CLI_BAD, "%s", next->text);
+    return HF_OK;
+}
+
+static int print(struct cli *cli, struct findings *findings)
+{
+    Holdfast__V1__ChainReport report = HOLDFAST__V1__CHAIN_REPORT__INIT;
+
+    cli->status = findings->ok ? 0 : CLI_EXIT_FAILURE;
+    if (cli->output != CLI_JSON)
+        return cli_table_print(cli, &findings->table, "This task has no checkpoints.");
+    report.task = (char *)cli->args[0];
+    report.ok = findings->ok;
+    report.checkpoints = findings->list;
+    report.n_checkpoints = findings->count;
+    return cli_out_json(cli, &report.base);
+}
+
+static int run(struct cli *cli)
+{
+    const struct cli_body_settings *settings = cli->settings;
+    CLI_CLEANUP_CHECKPOINTS struct cli_checkpoints chain = { 0 };
+    struct findings findings = { .ok = true };
+    int rc = cli_checkpoints_read(cli, cli->args[0], &chain);
+
+    cli_table_init(&findings.table, COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
+    findings.entries = hf_calloc(chain.count + 1, sizeof *findings.entries);
+    findings.list = hf_calloc(chain.count + 1, sizeof(Holdfast__V1__ChainReport__Entry *));
+    if (findings.entries == NULL || findings.list == NULL)
+        rc = cli_fail(cli, HF_ENOMEM, "out of memory");
+    for (size_t i = 0; rc == HF_OK && i < chain.count; i++) {
+        if (settings->seq == 0 || chain.entries[i]->seq == settings->seq)
+            rc = look(cli, chain.entries[i], &findings);
+    }
+    if (rc == HF_OK && settings->seq != 0 && findings.count == 0)
+        rc = cli_fail(cli, HF_ENOENT, "task %s has no checkpoint %" PRId64, cli->args[0],
+                      settings->seq);
+    if (rc == HF_OK)
+        rc = print(cli, &findings);
+    free(findings.entries);
+    free(findings.list);
+    cli_table_done(&findings.table);
+    return rc;
+}
+
+const struct cli_command CLI_CHECKPOINT_VERIFY = {
+    .name = "checkpoint verify",
+    .args = "TASK",
+    .arg_min = 1,
+    .arg_max = 1,
+    .summary = "Hold the checkpoints of a task against their sizes and digests.",
+    .more = "Exit status 1 when one of them is not whole.",
+    CLI_OPTIONS(CLI_BODY_OPTIONS, struct cli_body_settings),
+    .run = run,
+};
