@@ -303,7 +303,8 @@ static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
         return plan_start(e, agent, death, restart, d, ret);
     /* A host that is only gone may come back; placement waits for it as long as it should. */
     err = hf_engine_place(e, agent,
-                          death->kind == HOLDFAST__V1__EXIT__KIND__start_failed
+                          death->kind == HOLDFAST__V1__EXIT__KIND__start_failed &&
+                                  d->verdict == HF_RESTART_ELSEWHERE
                               ? HF_PLACE_ELSEWHERE
                               : HF_PLACE_ANYWHERE,
                           death, &place);
@@ -331,6 +332,16 @@ static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
                            ret);
 }
 
+/* Whoever says that it shall run after it was seen to end knows how it ended. */
+static bool is_asked_for(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
+
+    return wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__running &&
+           hf_agent_exit(agent) != NULL &&
+           agent->wanted.seen.mod_rev > agent->exit.seen.mod_rev;
+}
+
 /* There may be work already, which the role was not asked about while nobody slept. */
 static void fall_asleep(struct hf_engine *e, struct hf_agent *agent)
 {
@@ -355,6 +366,7 @@ static int restart(struct hf_engine *e, struct hf_agent *agent, const struct hf_
         .ordered = agent->commands != NULL && !hf_mutated(e, HF_MUTANT_NO_OUTSTANDING),
         .has_work = agent->role != NULL && agent->role->pending_count > 0 && state->called,
         .host_gone = is_host_gone(e, agent),
+        .asked = is_asked_for(agent),
     };
     struct hf_restart_decision d;
     int err = ask_other_host(e, agent, death, &facts.has_other_host);

@@ -161,6 +161,8 @@ static struct hf_restart_decision start(struct hf_restart *r, const struct hf_re
     };
 }
 
+static const struct death ASKED = { .again = "a person wants it to run" };
+
 static struct hf_restart_decision by_rule(struct hf_restart *r,
                                           const struct hf_restart_policy *p,
                                           const struct hf_restart_case *facts, hf_ms now,
@@ -172,13 +174,19 @@ static struct hf_restart_decision by_rule(struct hf_restart *r,
 
     switch (find_rule(death, facts->restart)) {
     case NO:
+        if (facts->asked)
+            return start(r, p, &ASKED, false, now, random);
         return leave(r, HF_RESTART_NOT_WANTED, death->not_again, "`holdfast start` starts it");
     case DEMAND:
+        if (facts->asked)
+            return start(r, p, &ASKED, false, now, random);
         if (!facts->has_work)
             return leave(r, HF_RESTART_ON_DEMAND, death->on_demand, "a task of its role");
         return start(r, p, death, false, now, random);
     case MOVE: return start(r, p, death, facts->host_gone, now, random);
     case OTHER:
+        if (facts->asked)
+            return start(r, p, &ASKED, false, now, random);
         if (!facts->has_other_host)
             return hold(r, death->nowhere);
         return start(r, p, death, true, now, random);

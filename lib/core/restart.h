@@ -14,6 +14,9 @@
  *     unless a person released the agent in between;
  *   - every death x policy pair has a rule: a forgotten one does not compile.
  *
+ * A person who says that it shall run has the last word about a death that is not followed by a
+ * start by itself: one that left, finished or could not be started is started, once, anywhere.
+ *
  * `left` means no under every policy: the agent itself said that it is done. `terminated` asks
  * `wanted` alone, even under `never`: whoever ends an agent that shall not come back says so
  * there. A death of a kind that only a newer version knows counts as one of unknown cause. */
@@ -61,6 +64,7 @@ struct hf_restart_case {
     bool has_work;       /* a task of its role is pending */
     bool host_gone;      /* the host that it died on has no lease */
     bool has_other_host; /* some host that has not failed to start it could take it */
+    bool asked;          /* a person has said since it died that it shall run */
 };
 
 enum hf_restart_verdict {

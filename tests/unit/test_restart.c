@@ -107,6 +107,23 @@ START_TEST(every_death_has_a_rule_under_every_policy)
 }
 END_TEST
 
+/* It is what `holdfast start` and `holdfast restart` promise, and nobody else can do. */
+START_TEST(a_person_who_asks_for_it_after_its_death_gets_it)
+{
+    struct hf_restart r[3] = { 0 };
+    struct hf_restart_case c = died(RULES[_i].death, ON_FAILURE);
+
+    c.asked = true;
+    c.has_other_host = false;
+    ck_assert_int_eq(decide(&r[0], c, 0).verdict,
+                     RULES[_i].death == UNKILLABLE ? ELSEWHERE : START);
+    c.restart = HOLDFAST__V1__SPEC__RESTART__never;
+    ck_assert_int_eq(decide(&r[1], c, 0).verdict, START);
+    r[2].held = true; /* not released by the same word */
+    ck_assert_int_eq(decide(&r[2], c, 0).verdict, HELD);
+}
+END_TEST
+
 START_TEST(what_is_wanted_stopped_is_never_started)
 {
     for (int death = UNKNOWN; death <= UNKILLABLE; death++) {
@@ -345,6 +362,8 @@ int main(void)
 {
     TCase *t = tcase_create("restart");
 
+    tcase_add_loop_test(t, a_person_who_asks_for_it_after_its_death_gets_it, 0,
+                        sizeof RULES / sizeof RULES[0]);
     tcase_add_loop_test(t, every_death_has_a_rule_under_every_policy, 0, COUNT(RULES));
     tcase_add_test(t, what_is_wanted_stopped_is_never_started);
     tcase_add_test(t, one_that_came_back_or_is_being_started_is_left_alone);
