@@ -355,8 +355,10 @@ static void on_runner_closed(void *arg)
     let_all_go(link);
 }
 
-static void on_left(struct link *link)
+static void finish(struct link *link)
 {
+    if (link->over)
+        return;
     link->over = true;
     if (link->runner != NULL)
         hf_runner_close(link->runner, true, on_runner_closed, link);
@@ -364,21 +366,21 @@ static void on_left(struct link *link)
         on_runner_closed(link);
 }
 
-static void leave(struct link *link)
-{
-    if (link->leaving)
-        return;
-    link->leaving = true;
-    link_leave(link, on_left);
-}
-
 static void on_timer(uv_timer_t *timer)
 {
-    struct link *link = timer->data;
-
     HF_LOG_WARN("stop_incomplete", HF_STR("why", "not all ends could be written in time"),
                 HF_STR("next", "agentd ends"));
-    leave(link);
+    finish(timer->data);
+}
+
+/* Only now may the agents end: whoever sees their ends knows that nothing starts here. */
+static void on_left(struct link *link)
+{
+    link->leaving = true;
+    link->dirty = true;
+    link_process_end_all(link);
+    (void)uv_timer_start(&link->timer, on_timer,
+                         (uint64_t)(link->settings->stop_grace + WRITE_MS), 0);
 }
 
 void link_stop(struct link *link, int code)
@@ -387,10 +389,7 @@ void link_stop(struct link *link, int code)
         return;
     link->stopping = true;
     link->code = code;
-    link->dirty = true;
-    link_process_end_all(link);
-    (void)uv_timer_start(&link->timer, on_timer,
-                         (uint64_t)(link->settings->stop_grace + WRITE_MS), 0);
+    link_leave(link, on_left);
 }
 
 /* `agentd run` stays while its agent may come back. */
@@ -441,11 +440,11 @@ static void look(struct link *link)
                     HF_INT("lease", hf_runner_get_lease(link->runner).lease));
     }
     look_whether_over(link);
-    if (link->stopping && link_process_are_all_gone(link)) {
+    if (link->leaving && link_process_are_all_gone(link)) {
         if (link->settings->mode == LINK_RUN && link->agents != NULL && link->agents->started)
             link->code = link->agents->code;
         (void)uv_timer_stop(&link->timer);
-        leave(link);
+        finish(link);
     }
 }
 

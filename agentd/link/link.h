@@ -92,9 +92,9 @@ struct link {
     enum hf_lease_state lease_state;
     bool was_ready, dirty, memo_due;
 
-    bool stopping; /* agents are told to end */
-    bool leaving;  /* nothing of ours is left; only etcd has to hear of it */
-    bool over;     /* so has it */
+    bool stopping; /* nothing begins any more, and etcd is told that the host leaves */
+    bool leaving;  /* it was told, as far as that is possible, and the agents are to end */
+    bool over;     /* nothing of ours is left */
     hf_ms stop_by;
     int code; /* that agentd ends with */
     struct hf_error why;

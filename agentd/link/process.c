@@ -441,9 +441,11 @@ static void make(struct link *link, const struct hf_intent_process *act)
     struct hf_error err = { "out of memory" };
     int rc = HF_ENOMEM;
 
+    /* A refusal would speak against this host. The command is withdrawn when the host is gone,
+     * or served by the next agentd here. */
     if (link->stopping)
-        rc = hf_error_set(&err, HF_ECANCELED, "this agentd is being stopped");
-    else if (launcher == NULL)
+        return;
+    if (launcher == NULL)
         rc = hf_error_set(&err, HF_ENOENT, "this host has no launcher %s", act->spec->launcher);
     else if (agent != NULL && keep_spec(agent, act->spec) == HF_OK)
         rc = make_process(agent, launcher, act, &err);

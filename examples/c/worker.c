@@ -42,6 +42,13 @@ static size_t keep(char *data, size_t size, size_t count, void *arg)
     return size * count;
 }
 
+/* A call that waits for work ends soon after we are asked to. */
+static int look_up(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    (void)arg, (void)a, (void)b, (void)c, (void)d;
+    return asked_to_stop;
+}
+
 /* One call of the local API, as `curl --unix-socket $HOLDFAST_SOCKET` would do it. */
 static long call(const char *method, const char *path, const char *body)
 {
@@ -63,6 +70,8 @@ static long call(const char *method, const char *path, const char *body)
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_up);
     if (strcmp(method, "GET") != 0) {
         curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
@@ -74,15 +83,6 @@ static long call(const char *method, const char *path, const char *body)
     return answer.status;
 }
 
-/* The call about a task: /v1/tasks/ID/WHAT. */
-static long call_task(const char *method, const char *task, const char *what, const char *body)
-{
-    char path[400];
-
-    (void)snprintf(path, sizeof path, "/v1/tasks/%s/%s", task, what);
-    return call(method, path, body);
-}
-
 static void pause_for(double seconds)
 {
     struct timespec left = { .tv_sec = (time_t)seconds,
@@ -90,6 +90,21 @@ static void pause_for(double seconds)
 
     while (nanosleep(&left, &left) != 0 && !asked_to_stop)
         ;
+}
+
+/* The call about a task: /v1/tasks/ID/WHAT. While agentd is coming back (0) or etcd is away
+ * (503) the task is still ours, as far as anyone knows: the same is asked again. */
+static long call_task(const char *method, const char *task, const char *what, const char *body)
+{
+    char path[400];
+
+    (void)snprintf(path, sizeof path, "/v1/tasks/%s/%s", task, what);
+    while (call(method, path, body) == 0 || answer.status == 503) {
+        if (asked_to_stop)
+            break;
+        pause_for(0.2);
+    }
+    return answer.status;
 }
 
 /* The step's effect: "TASK STEP AGENT INCARNATION PID", at the end of the file, in one piece.

@@ -1,0 +1,77 @@
+/* What was stopped on purpose stays stopped, whoever is started anew. */
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "support/fleet.h"
+#include "support/suite.h"
+#include "support/wait.h"
+
+static struct hft_fleet fleet;
+
+static void setup(void)
+{
+    hft_fleet_open(&fleet);
+}
+
+static void teardown(void)
+{
+    hft_fleet_close(&fleet);
+}
+
+static bool is_later_life(void *arg)
+{
+    return hft_fleet_look(&fleet, "agents/w2/live").create_rev > *(const hf_rev *)arg;
+}
+
+/* The other agent of the host is started, and does a task that the stopped one could do, too:
+ * by then everybody has had the opportunity. */
+static void expect_only_the_other(hf_rev before, const char *task)
+{
+    hft_wait_or_fail(is_later_life, &before, HFT_FLEET_STEP_MS, "another life of w2");
+    hft_fleet_submit(&fleet, task, 3, 0.1);
+    ck_assert_uint_eq(hft_fleet_until_done(&fleet, task, 3), 1);
+    ck_assert_int_eq(hft_fleet_look(&fleet, "agents/w1/live").count, 0);
+    ck_assert_int_eq(hft_fleet_look(&fleet, "commands/h1/w1").count, 0);
+    hft_fleet_check(&fleet);
+}
+
+START_TEST(a_stopped_agent_stays_stopped)
+{
+    hf_rev life;
+
+    hft_fleet_lead(&fleet, 0, NULL);
+    hft_fleet_host(&fleet, 0, "w1", "w2", NULL);
+    hft_fleet_await(&fleet, "agents/w1/live", "\"pid\"");
+    hft_fleet_await(&fleet, "agents/w2/live", "\"pid\"");
+    free(hft_fleet_cli(&fleet, "stop", "w1", NULL));
+    hft_fleet_await(&fleet, "agents/w1/live", NULL);
+    hft_fleet_await(&fleet, "agents/w1/exit", "\"kind\":\"terminated\"");
+    life = hft_fleet_look(&fleet, "agents/w2/live").create_rev;
+
+    ck_assert_int_eq(hft_program_stop(&fleet.hosts[0]), 0);
+    hft_fleet_host_again(&fleet, 0);
+    expect_only_the_other(life, "after-a-restart");
+
+    life = hft_fleet_look(&fleet, "agents/w2/live").create_rev;
+    hft_fleet_lose_host(&fleet, 0);
+    hft_program_kill(&fleet.controllers[0]);
+    hft_fleet_lead(&fleet, 0, NULL);
+    hft_fleet_host_again(&fleet, 0);
+    expect_only_the_other(life, "after-a-crash");
+
+    free(hft_fleet_cli(&fleet, "start", "w1", NULL));
+    hft_fleet_await(&fleet, "agents/w1/live", "\"pid\"");
+    hft_fleet_check(&fleet);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("stopped");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 240);
+    tcase_add_test(t, a_stopped_agent_stays_stopped);
+    return hft_suite_run("e2e: stopped", t, NULL);
+}
