@@ -12,7 +12,12 @@
 
 static const char *const STAGES[] = { "before:", "sent:", "done:" };
 
-/* What HOLDFAST_CRASH_AT says, taken apart in its own copy. */
+static const struct {
+    const char *name;
+    int signal;
+} VARIABLES[] = { { "HOLDFAST_CRASH_AT", SIGKILL }, { "HOLDFAST_STOP_AT", SIGSTOP } };
+
+/* What a variable says, taken apart in its own copy. */
 struct wish {
     char text[512];
     const char *key;
@@ -20,9 +25,9 @@ struct wish {
     const char *file; /* NULL: none */
 };
 
-static bool parse(enum hf_crash_stage stage, struct wish *wish)
+static bool parse(const char *name, enum hf_crash_stage stage, struct wish *wish)
 {
-    const char *value = getenv("HOLDFAST_CRASH_AT");
+    const char *value = getenv(name);
     size_t len = strlen(STAGES[stage]);
     char *mark;
 
@@ -61,11 +66,14 @@ void hf_crash_point(struct hf_crash *crash, enum hf_crash_stage stage,
 {
     struct wish wish;
 
-    if (!parse(stage, &wish) || !changes(plan, wish.key) || ++crash->met != wish.number)
-        return;
-    if (wish.file == NULL ||
-        open(wish.file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) >= 0)
-        (void)kill(getpid(), SIGKILL);
+    for (size_t i = 0; i < sizeof VARIABLES / sizeof VARIABLES[0]; i++) {
+        if (!parse(VARIABLES[i].name, stage, &wish) || !changes(plan, wish.key) ||
+            ++crash->met != wish.number)
+            continue;
+        if (wish.file == NULL ||
+            open(wish.file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) >= 0)
+            (void)kill(getpid(), VARIABLES[i].signal);
+    }
 }
 
 #endif

@@ -1,13 +1,14 @@
-/* crash.h - ends this process at a chosen point of one of its writes, for tests of what others
- * make of it. Only in builds with tests; elsewhere a point is nothing.
+/* crash.h - ends or stops this process at a chosen point of one of its writes, for tests of
+ * what others make of it. Only in builds with tests; elsewhere a point is nothing.
  *
  * HOLDFAST_CRASH_AT=STAGE:KEY[#N][@FILE] chooses: at the N-th write (the first, without a
  * number) that changes a key which begins with KEY, given without its namespace. STAGE is
  *   before  it is decided and not sent,
  *   sent    it is handed to etcd's connection: it may have arrived or not,
  *   done    etcd has answered, and whoever decided has not heard of it.
- * FILE is created then; where it exists already nothing happens. So a process that is started
- * anew with the same environment dies once, and a test sees when it was. */
+ * HOLDFAST_STOP_AT is the same with SIGSTOP for SIGKILL. FILE is created then; where it exists
+ * already nothing happens. So a process that is started anew with the same environment dies
+ * once, and a test sees when it was. */
 #ifndef HF_IO_CRASH_H
 #define HF_IO_CRASH_H
 

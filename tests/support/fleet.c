@@ -155,7 +155,7 @@ void hft_fleet_close(struct hft_fleet *fleet)
     hft_etcd_done(&fleet->etcd);
 }
 
-void hft_fleet_crash_at(struct hft_fleet *fleet, const char *point)
+static void choose_point(struct hft_fleet *fleet, const char *variable, const char *point)
 {
     (void)unlink(fleet->crashed);
     for (unsigned i = 0; i < HFT_FLEET_SIZE; i++) {
@@ -164,10 +164,20 @@ void hft_fleet_crash_at(struct hft_fleet *fleet, const char *point)
         for (size_t k = 0; k < 2; k++) {
             programs[k]->env[0] = '\0';
             if (point != NULL)
-                (void)snprintf(programs[k]->env, sizeof programs[k]->env,
-                               "HOLDFAST_CRASH_AT=%s@%s", point, fleet->crashed);
+                (void)snprintf(programs[k]->env, sizeof programs[k]->env, "%s=%s@%s", variable,
+                               point, fleet->crashed);
         }
     }
+}
+
+void hft_fleet_crash_at(struct hft_fleet *fleet, const char *point)
+{
+    choose_point(fleet, "HOLDFAST_CRASH_AT", point);
+}
+
+void hft_fleet_stop_at(struct hft_fleet *fleet, const char *point)
+{
+    choose_point(fleet, "HOLDFAST_STOP_AT", point);
 }
 
 bool hft_fleet_has_crashed(void *fleet)

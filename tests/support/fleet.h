@@ -49,8 +49,11 @@ void hft_fleet_lose_host(struct hft_fleet *fleet, unsigned i);
 /* The link of a running agentd. */
 pid_t hft_fleet_link(struct hft_fleet *fleet, unsigned i);
 
-/* How whoever is started next dies (lib/io/crash.h), "before:tasks/t"; NULL: not at all. */
+/* Where whoever is started next dies, or stops (lib/io/crash.h), "before:tasks/t"; NULL:
+ * nowhere.
+ */
 void hft_fleet_crash_at(struct hft_fleet *fleet, const char *point);
+void hft_fleet_stop_at(struct hft_fleet *fleet, const char *point);
 bool hft_fleet_has_crashed(void *fleet);
 
 /* What stands in etcd, by keys without their prefix. The text is to be freed. */
