@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "base/hash.h"
 #include "etcd/internal.h"
 
 /* A linearizable read of etcd 3.4 can be stale when a member was paused, so an older revision
@@ -45,6 +46,7 @@ static void ask(struct hf_history *history)
     history->asked_before = false;
     if (history->key.len > 0) {
         history->asked = history->witness;
+        request.keys_only = false;
         request.range.key = witness_key(history);
         request.revision = history->asked.compacted ? 0 : history->asked.mod_rev;
     }
@@ -87,7 +89,8 @@ static bool is_witness(const struct hf_witness *witness, const struct hf_range_r
     if (answer->count == 0 || witness->version == 0)
         return answer->count == 0 && witness->version == 0;
     return kv->mod_rev == witness->mod_rev && kv->create_rev == witness->create_rev &&
-           kv->version == witness->version;
+           kv->version == witness->version && kv->value.len == witness->value_len &&
+           hf_hash(0, kv->value.data, kv->value.len) == witness->value_hash;
 }
 
 /* Where only the present can be asked: is it one that the witness can have become? */
@@ -97,8 +100,10 @@ static bool may_follow(const struct hf_witness *witness, const struct hf_range_r
 
     if (answer->count == 0 || kv->create_rev > witness->mod_rev)
         return true;
-    return kv->create_rev == witness->create_rev && kv->mod_rev >= witness->mod_rev &&
-           kv->version >= witness->version;
+    if (kv->mod_rev == witness->mod_rev)
+        return is_witness(witness, answer);
+    return kv->create_rev == witness->create_rev && kv->mod_rev > witness->mod_rev &&
+           kv->version > witness->version;
 }
 
 static bool agrees(const struct hf_history *history, const struct hf_range_result *answer)
@@ -196,6 +201,10 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bo
 
     if (kv->mod_rev < history->witness.mod_rev && history->key.len > 0)
         return;
+    /* Of one revision the longest value is the best witness: it says the most. */
+    if (kv->mod_rev == history->witness.mod_rev && history->key.len > 0 &&
+        kv->value.len < history->witness.value_len)
+        return;
     if (deleted && listed) /* some time ago, nobody knows when: no witness */
         return;
     hf_buf_clear(&history->key);
@@ -204,10 +213,18 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bo
         hf_buf_clear(&history->key);
         return;
     }
-    history->witness = (struct hf_witness){ .create_rev = kv->create_rev,
-                                            .mod_rev = kv->mod_rev,
-                                            .version = kv->version,
-                                            .deleted = deleted };
+    history->witness =
+        (struct hf_witness){ .create_rev = kv->create_rev,
+                             .mod_rev = kv->mod_rev,
+                             .version = kv->version,
+                             .value_len = kv->value.len,
+                             .value_hash = hf_hash(0, kv->value.data, kv->value.len),
+                             .deleted = deleted };
+}
+
+hf_rev hf_history_get_vouched(const struct hf_history *history)
+{
+    return history->key.len > 0 ? history->witness.mod_rev : 0;
 }
 
 void hf_history_check(struct hf_history *history)

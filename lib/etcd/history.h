@@ -18,9 +18,11 @@ typedef void (*hf_history_fn)(int err, const char *message, void *arg);
 struct hf_witness {
     hf_rev create_rev;
     hf_rev mod_rev;
-    int64_t version; /* 0: it was not there */
-    bool deleted;    /* by that very change: one revision earlier it was there */
-    bool compacted;  /* that revision cannot be asked for any more */
+    int64_t version;     /* 0: it was not there */
+    size_t value_len;    /* and a hash: another history may have changed the same key, as */
+    uint32_t value_hash; /* often, at the same revision, but hardly to the same value */
+    bool deleted;        /* by that very change: one revision earlier it was there */
+    bool compacted;      /* that revision cannot be asked for any more */
 };
 
 struct hf_history {
@@ -59,6 +61,10 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bo
 
 /* Asks; `fn` comes once, later. A no-op while an earlier question is open. */
 void hf_history_check(struct hf_history *history);
+
+/* The revision up to which a history that passed the check is the one that we saw: that of the
+ * witness. 0: there is none. */
+hf_rev hf_history_get_vouched(const struct hf_history *history);
 
 /* Forgets the question that is open, if one is: whoever was asked is not trusted to answer. */
 void hf_history_cancel(struct hf_history *history);

@@ -441,11 +441,26 @@ static void begin_list(struct hf_mirror *mirror)
 
 /* History. */
 
+/* A list moves the place to resume past the last change that was seen, to its own revision. The
+ * history vouches for no more than that change: an etcd that was restored and has gone on may
+ * have one of ours in between, which no watch would tell. */
+static bool resumes_past_the_witness(const struct hf_mirror *mirror)
+{
+    hf_rev vouched = hf_history_get_vouched(&mirror->history);
+
+    for (size_t i = 0; i < mirror->range_count && vouched > 0; i++) {
+        if (mirror->ranges[i].next_rev > vouched + 1)
+            return true;
+    }
+    return false;
+}
+
 /* The history is known to be ours: resume where the watch stopped, and fill the copy. A list
  * may take long, so what is synced is watched meanwhile. */
 static void go_on(struct hf_mirror *mirror)
 {
-    if (mirror->watch == NULL && hf_etcd_now(mirror->etcd) - mirror->lost_at > LONG_OUTAGE_MS)
+    if (mirror->watch == NULL && (resumes_past_the_witness(mirror) ||
+                                  hf_etcd_now(mirror->etcd) - mirror->lost_at > LONG_OUTAGE_MS))
         mirror->list_wanted = true;
     if (mirror->watch == NULL && mirror->synced)
         open_watch(mirror, true);

@@ -250,6 +250,36 @@ START_TEST(w7_a_history_that_went_back_resets_although_nothing_was_cut)
 }
 END_TEST
 
+START_TEST(w7_the_same_key_changed_to_another_value_at_the_same_revision_is_another_past)
+{
+    int64_t old = hft_fake_change(fake, "w/a", "1");
+
+    hft_fake_change(fake, "w/a", "2");
+    follow_with((struct hf_mirror_config){ .history_every = 50 });
+    hft_fake_go_back(fake, old);
+    hft_fake_change(fake, "w/a", "3");
+    hft_client_until(&client, &follower.resets, 1, 10000, "the reset");
+    hft_follower_until_synced(&follower, 2, 10000);
+}
+END_TEST
+
+/* The list was of a revision at which something else was changed; after the restore it is one
+ * of ours. */
+START_TEST(w7_what_the_witness_does_not_vouch_for_is_listed_when_a_watch_resumes)
+{
+    int64_t seen = hft_fake_change(fake, "w/a", "1");
+
+    hft_fake_change(fake, "x/other", "1");
+    follow();
+    hft_fake_go_back(fake, seen);
+    hft_fake_change(fake, "w/b", "1");
+    hft_fake_end(fake, UNAVAILABLE, "gone");
+    hft_client_until(&client, &follower.resets, 1, 10000, "the reset");
+    hft_follower_until_synced(&follower, 2, 10000);
+    ck_assert(has("w/b"));
+}
+END_TEST
+
 START_TEST(w7_a_watch_answered_by_another_cluster_is_not_believed)
 {
     int64_t rev;
@@ -588,6 +618,9 @@ int main(void)
     tcase_add_test(t, w12_a_stale_list_neither_brings_back_what_was_deleted_nor_resets);
     tcase_add_test(t, w7_a_few_stale_answers_about_the_history_are_borne);
     tcase_add_test(t, w7_a_history_that_went_back_resets_although_nothing_was_cut);
+    tcase_add_test(
+        t, w7_the_same_key_changed_to_another_value_at_the_same_revision_is_another_past);
+    tcase_add_test(t, w7_what_the_witness_does_not_vouch_for_is_listed_when_a_watch_resumes);
     tcase_add_test(t, w7_a_watch_answered_by_another_cluster_is_not_believed);
     tcase_add_test(t, w10_pieces_are_told_together_or_not_at_all);
     tcase_add_loop_test(t, a_message_that_is_none_ends_the_watch_which_comes_again, 0, 4);
