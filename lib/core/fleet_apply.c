@@ -442,12 +442,12 @@ static int apply_command(struct hf_fleet *fleet, const struct hf_fleet_change *c
     return HF_OK;
 }
 
-/* Records that we write again ourselves keep their text, for what we do not understand in it.
- */
-static bool is_rewritten(enum hf_key_kind kind)
+/* Records that we write again ourselves keep their text, for what we do not understand in it,
+ * and to compare it with what is there by then. So does what a person wants: there are few. */
+static bool keeps_text(enum hf_key_kind kind)
 {
     return kind == HF_KEY_TASK || kind == HF_KEY_RECOVERY || kind == HF_KEY_HEALTH ||
-           kind == HF_KEY_META || kind == HF_KEY_CLOCK;
+           kind == HF_KEY_META || kind == HF_KEY_CLOCK || kind == HF_KEY_WANTED;
 }
 
 static int apply(struct hf_fleet *fleet, const struct hf_fleet_change *change,
@@ -488,7 +488,7 @@ int hf_fleet_apply(struct hf_fleet *fleet, const struct hf_fleet_change *change)
     assert(change->record == NULL ||
            change->record->descriptor == hf_key_get_record(change->key.kind));
 
-    err = make_cell(change, is_rewritten(change->key.kind), &next);
+    err = make_cell(change, keeps_text(change->key.kind), &next);
     if (err == HF_OK)
         err = apply(fleet, change, &next);
     if (err != HF_OK) { /* the record is the caller's again */

@@ -28,7 +28,7 @@ static void fail(struct hf_plan *plan, int err, const char *why)
         plan->err = hf_error_set(&plan->why, err, "%s", why);
 }
 
-/* There is room: each guard owns one text, each write two. */
+/* There is room: each guard and each write owns two texts at most. */
 static const char *keep(struct hf_plan *plan, char *text)
 {
     plan->texts[plan->text_count++] = text;
@@ -54,21 +54,26 @@ static const char *key_text(struct hf_plan *plan, const struct hf_key *key)
     return keep(plan, copy);
 }
 
+static bool same_text(struct hf_bytes a, struct hf_bytes b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
 static bool has_guard(const struct hf_plan *plan, const struct hf_plan_guard *guard)
 {
     for (size_t i = 0; i < plan->guard_count; i++) {
         const struct hf_plan_guard *have = &plan->guards[i];
 
         if (have->what == guard->what && have->value == guard->value &&
-            strcmp(have->key, guard->key) == 0)
+            strcmp(have->key, guard->key) == 0 && same_text(have->text, guard->text))
             return true;
     }
     return false;
 }
 
-void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value)
+static void add_guard(struct hf_plan *plan, struct hf_key key, struct hf_plan_guard guard)
 {
-    struct hf_plan_guard guard = { .what = what, .value = value };
+    char *copy = NULL;
 
     if (plan->err == HF_OK && plan->guard_count == HF_PLAN_GUARDS)
         fail(plan, HF_ELIMIT, "a plan has too many guards");
@@ -77,10 +82,32 @@ void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, 
     guard.key = key_text(plan, &key);
     if (guard.key == NULL)
         return;
-    if (has_guard(plan, &guard))
+    if (has_guard(plan, &guard)) {
         free(plan->texts[--plan->text_count]); /* of the key */
-    else
-        plan->guards[plan->guard_count++] = guard;
+        return;
+    }
+    if (guard.text.len > 0) {
+        copy = hf_memdup(guard.text.data, guard.text.len);
+        if (copy == NULL) {
+            fail(plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+            return;
+        }
+        guard.text.data = keep(plan, copy);
+    }
+    plan->guards[plan->guard_count++] = guard;
+}
+
+void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value)
+{
+    add_guard(plan, key, (struct hf_plan_guard){ .what = what, .value = value });
+}
+
+void hf_plan_guard_same(struct hf_plan *plan, struct hf_key key, int64_t mod_rev,
+                        struct hf_bytes text)
+{
+    hf_plan_guard(plan, key, HF_GUARD_MOD, mod_rev);
+    if (text.len > 0)
+        add_guard(plan, key, (struct hf_plan_guard){ .what = HF_GUARD_TEXT, .text = text });
 }
 
 static struct hf_plan_write *add_write(struct hf_plan *plan, const struct hf_key *key)
@@ -221,7 +248,8 @@ static bool undoes(const struct hf_plan_guard *guard, const struct hf_plan_write
     case HF_GUARD_ABSENT: return write->value != NULL;
     case HF_GUARD_CREATE: return write->value == NULL;
     case HF_GUARD_GONE:
-    case HF_GUARD_LEASE: break;
+    case HF_GUARD_LEASE:
+    case HF_GUARD_TEXT: break;
     }
     return false;
 }
@@ -274,6 +302,7 @@ static void describe_guard(const struct hf_plan *plan, const struct hf_plan_guar
     case HF_GUARD_LEASE:
         hf_buf_printf(out, "lease(%s) = %llx", key, (unsigned long long)guard->value);
         break;
+    case HF_GUARD_TEXT: hf_buf_printf(out, "text(%s)", key); break;
     }
 }
 

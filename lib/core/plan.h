@@ -14,7 +14,7 @@
 #include "base/id.h"
 #include "schema/keys.h"
 
-#define HF_PLAN_GUARDS 16
+#define HF_PLAN_GUARDS 24
 #define HF_PLAN_WRITES 16
 
 enum hf_guard {
@@ -23,6 +23,7 @@ enum hf_guard {
     HF_GUARD_CREATE, /* it was created at that revision and still exists */
     HF_GUARD_GONE,   /* it does not exist as created at that revision */
     HF_GUARD_LEASE,  /* it hangs on that lease */
+    HF_GUARD_TEXT,   /* it has that value, byte for byte */
 };
 
 /* Who writes: each class leaves its op_id in the records, and keeps those of the others. */
@@ -32,6 +33,7 @@ struct hf_plan_guard {
     enum hf_guard what;
     int64_t value; /* a revision or a lease id */
     const char *key;
+    struct hf_bytes text; /* of TEXT */
 };
 
 struct hf_plan_write {
@@ -50,7 +52,7 @@ struct hf_plan {
     size_t guard_count;
     struct hf_plan_write writes[HF_PLAN_WRITES];
     size_t write_count;
-    char *texts[HF_PLAN_GUARDS + 2 * HF_PLAN_WRITES]; /* owned: keys and values */
+    char *texts[2 * HF_PLAN_GUARDS + 2 * HF_PLAN_WRITES]; /* owned: keys and values */
     size_t text_count;
     int err;
     struct hf_error why;
@@ -63,6 +65,12 @@ void hf_plan_done(struct hf_plan *plan);
 
 /* Once is enough: rows that share a plan may all ask for the same. */
 void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value);
+
+/* The key was last changed at that revision (0: it does not exist) and, where its text is known
+ * (not empty), still has it: an etcd that was restored gives known revisions out again, but no
+ * two writes leave the same op_ids. */
+void hf_plan_guard_same(struct hf_plan *plan, struct hf_key key, int64_t mod_rev,
+                        struct hf_bytes text);
 
 /* Puts the record as JSON with this plan's op_id in it, laid over the text that it replaces
  * (empty: none), so that what only a newer program understands survives. */

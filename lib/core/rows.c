@@ -25,7 +25,7 @@ static const struct hf_bytes NOTHING = { 0 };
 
 static void guard_mod(struct hf_plan *plan, struct hf_key key, const struct hf_seen *seen)
 {
-    hf_plan_guard(plan, key, HF_GUARD_MOD, seen->mod_rev);
+    hf_plan_guard_same(plan, key, seen->mod_rev, seen->text);
 }
 
 static void guard_absent(struct hf_plan *plan, struct hf_key key)

@@ -8,7 +8,7 @@
  *
  * In the comments: A, create revision and lease of agents/a/live are those of the incarnation.
  * L, the same for controller/leader. M(k), k was last changed at the revision that was decided
- * on (0: absent). */
+ * on (0: absent) and, where its text is known, has the same text. */
 #ifndef HF_CORE_ROWS_H
 #define HF_CORE_ROWS_H
 

@@ -86,6 +86,7 @@ static void add_guard(struct hf_txn *txn, const struct hf_plan_guard *guard)
     case HF_GUARD_CREATE: hf_txn_if_create(txn, key, HF_TXN_EQUAL, guard->value); break;
     case HF_GUARD_GONE: hf_txn_if_create(txn, key, HF_TXN_NOT_EQUAL, guard->value); break;
     case HF_GUARD_LEASE: hf_txn_if_lease(txn, key, HF_TXN_EQUAL, guard->value); break;
+    case HF_GUARD_TEXT: hf_txn_if_value(txn, key, HF_TXN_EQUAL, guard->text); break;
     }
 }
 

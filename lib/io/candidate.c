@@ -202,8 +202,10 @@ static int campaign(struct hf_candidate *candidate, int64_t lease)
 static int resign(struct hf_candidate *candidate, int64_t lease, hf_rev term)
 {
     const char *key = candidate->cfg.key;
-    struct hf_plan_guard guards[] = { { HF_GUARD_CREATE, term, key },
-                                      { HF_GUARD_LEASE, lease, key } };
+    struct hf_plan_guard guards[] = {
+        { .what = HF_GUARD_CREATE, .value = term, .key = key },
+        { .what = HF_GUARD_LEASE, .value = lease, .key = key },
+    };
 
     return send_txn(candidate, guards, 2, &(struct hf_plan_write){ .key = key });
 }

@@ -125,8 +125,12 @@ static int compare_some(struct hf_proof *proof)
     for (; proof->begun < proof->count && count < GUARDS; proof->begun++) {
         const struct hf_proof_key *key = &proof->keys[proof->begun];
 
-        guards[count++] = (struct hf_plan_guard){ HF_GUARD_CREATE, key->create_rev, key->text };
-        guards[count++] = (struct hf_plan_guard){ HF_GUARD_LEASE, proof->lease, key->text };
+        guards[count++] = (struct hf_plan_guard){ .what = HF_GUARD_CREATE,
+                                                  .value = key->create_rev,
+                                                  .key = key->text };
+        guards[count++] = (struct hf_plan_guard){ .what = HF_GUARD_LEASE,
+                                                  .value = proof->lease,
+                                                  .key = key->text };
     }
     return backend->ops->txn(
         backend->self,

@@ -74,6 +74,10 @@ static struct hfs_compare compare_of(const struct hf_plan_guard *guard)
     case HF_GUARD_CREATE: break;
     case HF_GUARD_GONE: compare.relation = HFS_NOT_EQUAL; break;
     case HF_GUARD_LEASE: compare.target = HFS_TARGET_LEASE; break;
+    case HF_GUARD_TEXT:
+        compare.target = HFS_TARGET_VALUE;
+        compare.value = guard->text;
+        break;
     }
     return compare;
 }

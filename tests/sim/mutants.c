@@ -9,6 +9,8 @@
 #define CREATE (1U << HF_GUARD_CREATE)
 #define GONE   (1U << HF_GUARD_GONE)
 #define LEASE  (1U << HF_GUARD_LEASE)
+#define TEXT   (1U << HF_GUARD_TEXT)
+#define SAME   (MOD | TEXT)
 
 /* Why some harm nothing. Every argument is from the table of transactions: which other compare
  * of the same Txn fails whenever the one that was left out would have. */
@@ -49,16 +51,19 @@ static const struct hfs_mutant MUTANTS[] = {
       .dropped = { HFS_CONTROLLER, HF_KEY_##KIND, COMPARES } }
     CONTROLLER(DROP_TERM, LEADER, CREATE | LEASE, "late", "that somebody else leads"),
     CONTROLLER(DROP_CAMPAIGN, LEADER, ABSENT, "late", "that somebody leads already"),
-    CONTROLLER(DROP_TASK, TASK, MOD, "stops", "that the task was changed"),
-    CONTROLLER(DROP_RECOVERY, RECOVERY, MOD, "late", "that its recovery was counted"),
+    CONTROLLER(DROP_TASK, TASK, SAME, "stops", "that the task was changed"),
+    { .name = "DROP_TASK_TEXT", .text = "that another past has changed the task",
+      .dropped = { HFS_CONTROLLER, HF_KEY_TASK, TEXT }, .profile = "restores",
+      .story = "test_engine_tasks" },
+    CONTROLLER(DROP_RECOVERY, RECOVERY, SAME, "late", "that its recovery was counted"),
     CONTROLLER(DROP_OWNER_GONE, AGENT_LIVE, GONE, "watches", "that its owner is live"),
     CONTROLLER(DROP_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
-    CONTROLLER(DROP_HEALTH, HEALTH, MOD, "late", "that a start was ordered"),
-    CONTROLLER(DROP_COMMAND, COMMAND, MOD, "withdrawals", "that the command was served"),
-    CONTROLLER(DROP_SPEC, AGENT_SPEC, MOD, "specs", "that the agent is another one"),
-    CONTROLLER(DROP_WANTED, WANTED, MOD, "stops", "that it is wanted stopped"),
+    CONTROLLER(DROP_HEALTH, HEALTH, SAME, "late", "that a start was ordered"),
+    CONTROLLER(DROP_COMMAND, COMMAND, SAME, "withdrawals", "that the command was served"),
+    CONTROLLER(DROP_SPEC, AGENT_SPEC, SAME, "specs", "that the agent is another one"),
+    CONTROLLER(DROP_WANTED, WANTED, SAME, "stops", "that it is wanted stopped"),
     CONTROLLER(DROP_EVENT, EVENT, ABSENT, "late", "that the entry's number is taken"),
-    CONTROLLER(DROP_CLOCK, CLOCK, MOD, "late", "that the cluster clock has gone on"),
+    CONTROLLER(DROP_CLOCK, CLOCK, SAME, "late", "that the cluster clock has gone on"),
     /* A and what goes with it: Txns of an agentd. */
 #define AGENTD(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
     { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
@@ -66,21 +71,21 @@ static const struct hfs_mutant MUTANTS[] = {
     AGENTD(AGENTD_LIFE, AGENT_LIVE, CREATE | LEASE, "late", "that the life is over"),
     AGENTD(AGENTD_LIFE_CREATE, AGENT_LIVE, CREATE, "late", "that the life is another one"),
     AGENTD(AGENTD_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
-    AGENTD(AGENTD_TASK, TASK, MOD, "people", "that the task was changed"),
-    AGENTD(AGENTD_WANTED, WANTED, MOD, "stops", "that it is wanted stopped"),
-    AGENTD(AGENTD_SPEC, AGENT_SPEC, MOD, "people", "that the agent is another one"),
-    AGENTD(AGENTD_COMMAND, COMMAND, MOD, "orders", "that the command was withdrawn"),
+    AGENTD(AGENTD_TASK, TASK, SAME, "people", "that the task was changed"),
+    AGENTD(AGENTD_WANTED, WANTED, SAME, "stops", "that it is wanted stopped"),
+    AGENTD(AGENTD_SPEC, AGENT_SPEC, SAME, "people", "that the agent is another one"),
+    AGENTD(AGENTD_COMMAND, COMMAND, SAME, "orders", "that the command was withdrawn"),
     AGENTD(AGENTD_NO_COMMAND, COMMAND, ABSENT, "orders", "that a start was ordered here"),
     AGENTD(AGENTD_NO_LEADER, LEADER, ABSENT, "headless", "that somebody leads"),
     AGENTD(AGENTD_HOST_LIVE, HOST_LIVE, CREATE | LEASE, "orders", "that the host is another"),
-    AGENTD(AGENTD_REPORT, AGENT_REPORT, MOD, "late", "that a later report is there"),
+    AGENTD(AGENTD_REPORT, AGENT_REPORT, SAME, "late", "that a later report is there"),
     /* A person, or a program that speaks for one. */
 #define PERSON(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
     { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
       .dropped = { HFS_PERSON, HF_KEY_##KIND, COMPARES } }
     PERSON(PERSON_SUBMIT, TASK, ABSENT, "people", "that the task is there already"),
-    PERSON(PERSON_TASK, TASK, MOD, "people", "that the task was changed"),
-    PERSON(PERSON_WANTED, WANTED, MOD, "people", "that somebody else has spoken"),
+    PERSON(PERSON_TASK, TASK, SAME, "people", "that the task was changed"),
+    PERSON(PERSON_WANTED, WANTED, SAME, "people", "that somebody else has spoken"),
     /* Without these nothing can happen. */
     { .name = "DROP_LEADER", .text = "that the key of this lease is another one",
       .dropped = { HFS_CONTROLLER, HF_KEY_LEADER, CREATE }, .profile = "late",

@@ -247,6 +247,9 @@ static inline bool guard_holds(const struct hf_plan_guard *guard)
     case HF_GUARD_CREATE: return pair != NULL && pair->create_rev == guard->value;
     case HF_GUARD_GONE: return pair == NULL || pair->create_rev != guard->value;
     case HF_GUARD_LEASE: return pair != NULL && pair->lease == guard->value;
+    case HF_GUARD_TEXT:
+        return pair != NULL && strlen(pair->value) == guard->text.len &&
+               memcmp(pair->value, guard->text.data, guard->text.len) == 0;
     }
     return false;
 }

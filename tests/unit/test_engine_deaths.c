@@ -41,6 +41,7 @@ START_TEST(every_guard_of_it_is_there)
         text, sizeof text,
         "agent a: if create(controller/leader) = 110, lease(controller/leader) = 77, "
         "mod(recoveries/t) = 0, create(agents/a/live) != %lld, mod(tasks/t) = %lld, "
+        "text(tasks/t), "
         "absent(events/0000000000000000002), mod(health/a) = 0, absent(commands/h1/a), "
         "absent(agents/a/live), mod(agents/a/spec) = %lld, mod(wanted/a) = 0, "
         "absent(events/0000000000000000003) then put recoveries/t, put tasks/t, "

@@ -86,6 +86,23 @@ START_TEST(who_starts_keeps_it)
 }
 END_TEST
 
+/* etcd was restored and has gone on, and nobody has noticed: the same revision stands for
+ * another change. */
+START_TEST(what_another_past_completed_at_the_same_revision_is_not_reset)
+{
+    struct pair *pair;
+
+    task_is_owned("t", "in_progress", "a");
+    run_engine();
+    pair = find_pair(full_key("tasks/t"));
+    free(pair->value);
+    pair->value = strdup("{\"id\":\"t\",\"role\":\"r\",\"state\":\"completed\"}");
+    agent_ends("a", "crashed");
+    pass(1000);
+    ck_assert(has("tasks/t", "\"state\":\"completed\""));
+}
+END_TEST
+
 START_TEST(tasks_that_no_agent_comes_for_are_told_of_once_and_reviewed_after_a_day)
 {
     agent_ends("a", "left");
@@ -167,6 +184,7 @@ int main(void)
     tcase_add_test(t, a_queued_task_without_a_recovery_is_promoted_at_once);
     tcase_add_test(t, who_acknowledges_and_does_not_start_loses_the_task_after_two_minutes);
     tcase_add_test(t, who_starts_keeps_it);
+    tcase_add_test(t, what_another_past_completed_at_the_same_revision_is_not_reset);
     tcase_add_test(t, tasks_that_no_agent_comes_for_are_told_of_once_and_reviewed_after_a_day);
     tcase_add_test(t, a_task_that_is_reserved_for_nobody_who_comes_is_for_anyone);
     tcase_add_test(t, an_agent_with_two_tasks_loses_both_and_takes_one_along);

@@ -72,7 +72,7 @@ static const struct {
     { HF_KEY_META, true },         { HF_KEY_CLOCK, true },         { HF_KEY_LEADER, false },
     { HF_KEY_HOST_RECORD, false }, { HF_KEY_HOST_LIVE, false },    { HF_KEY_AGENT_SPEC, false },
     { HF_KEY_AGENT_LIVE, false },  { HF_KEY_AGENT_REPORT, false }, { HF_KEY_AGENT_EXIT, false },
-    { HF_KEY_WANTED, false },      { HF_KEY_HEALTH, true },        { HF_KEY_TASK, true },
+    { HF_KEY_WANTED, true },       { HF_KEY_HEALTH, true },        { HF_KEY_TASK, true },
     { HF_KEY_RECOVERY, true },     { HF_KEY_COMMAND, false },
 };
 

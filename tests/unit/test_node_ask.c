@@ -9,7 +9,8 @@ START_TEST(a_task_is_started_and_completed)
     w.quiet = false;
     ask("a", HF_ASK_START, "t");
     expect("read tasks/t\n"
-           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 107 then "
+           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 107, "
+           "text(tasks/t) then "
            "put tasks/t\n"
            "reply 2 OK t\n");
     w.quiet = true;

@@ -8,7 +8,8 @@ START_TEST(a_claim_is_answered_with_a_task_that_is_committed)
     w.quiet = false;
     ask("a", HF_ASK_CLAIM, NULL);
     expect("read tasks/t\n"
-           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 105 then "
+           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 105, "
+           "text(tasks/t) then "
            "put tasks/t, delete pending/r/t\n"
            "reply 1 OK t\n");
     ask("a", HF_ASK_CLAIM, NULL);

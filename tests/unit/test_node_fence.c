@@ -84,9 +84,11 @@ START_TEST(a_lost_lease_costs_no_process)
     expect("");
     lease_is(HF_LEASE_HELD, 43, false);
     w.quiet = false;
-    expect("if absent(hosts/h/live), mod(hosts/h/record) = 102 then put hosts/h/live, "
+    expect("if absent(hosts/h/live), mod(hosts/h/record) = 102, text(hosts/h/record) then put "
+           "hosts/h/live, "
            "put hosts/h/record\n"
-           "if absent(agents/a/live), mod(agents/a/spec) = 103, mod(wanted/a) = 0, "
+           "if absent(agents/a/live), mod(agents/a/spec) = 103, text(agents/a/spec), "
+           "mod(wanted/a) = 0, "
            "absent(commands/h/a) then put agents/a/live\n"
            "read tasks/\n");
 }
@@ -116,12 +118,15 @@ START_TEST(a_task_is_adopted_before_its_owner_runs_again)
     expire(LEASE);
     lease_is(HF_LEASE_HELD, 43, false);
     w.quiet = false;
-    expect("if absent(hosts/h/live), mod(hosts/h/record) = 102 then put hosts/h/live, "
+    expect("if absent(hosts/h/live), mod(hosts/h/record) = 102, text(hosts/h/record) then put "
+           "hosts/h/live, "
            "put hosts/h/record\n"
-           "if absent(agents/a/live), mod(agents/a/spec) = 103, mod(wanted/a) = 0, "
+           "if absent(agents/a/live), mod(agents/a/spec) = 103, text(agents/a/spec), "
+           "mod(wanted/a) = 0, "
            "absent(commands/h/a) then put agents/a/live\n"
            "read tasks/\n"
-           "if create(agents/a/live) = 108, lease(agents/a/live) = 2b, mod(tasks/t) = 105 "
+           "if create(agents/a/live) = 108, lease(agents/a/live) = 2b, mod(tasks/t) = 105, "
+           "text(tasks/t) "
            "then put tasks/t\n"
            "thaw a#1 as 108\n");
     has("tasks/t", "\"createRevision\":\"108\"");

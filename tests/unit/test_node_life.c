@@ -12,7 +12,8 @@ START_TEST(an_agentd_that_begins_registers_its_host_and_starts_its_agents)
            "put hosts/h/record\n"
            "if mod(agents/a/spec) = 0 then put agents/a/spec\n"
            "make a#1\n"
-           "if absent(agents/a/live), mod(agents/a/spec) = 102, mod(wanted/a) = 0, "
+           "if absent(agents/a/live), mod(agents/a/spec) = 102, text(agents/a/spec), "
+           "mod(wanted/a) = 0, "
            "absent(commands/h/a) then put agents/a/live\n"
            "let go a#1 as 103\n");
     has("hosts/h/live", "\"bootId\":\"boot\"");
@@ -276,7 +277,8 @@ START_TEST(an_end_is_not_written_when_the_life_is_gone_anyway)
     expire(LEASE);
     lease_is(HF_LEASE_HELD, 43, false);
     w.quiet = false;
-    expect("if absent(hosts/h/live), mod(hosts/h/record) = 102 then put hosts/h/live, "
+    expect("if absent(hosts/h/live), mod(hosts/h/record) = 102, text(hosts/h/record) then put "
+           "hosts/h/live, "
            "put hosts/h/record\n");
     ck_assert_ptr_null(get("agents/a/exit"));
 }

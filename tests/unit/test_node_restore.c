@@ -32,7 +32,8 @@ START_TEST(the_task_names_what_its_owner_is_given_before_it_has_it)
     ask("a", HF_ASK_RESTORE, "t");
     expect("read tasks/t\nread recoveries/t\nread checkpoints/t/\nverify 2\n"
            "read tasks/t\n"
-           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 109 then "
+           "if create(agents/a/live) = 104, lease(agents/a/live) = 2a, mod(tasks/t) = 109, "
+           "text(tasks/t) then "
            "put tasks/t\n"
            "reply 2 OK t seq 2\n");
     has("tasks/t", "\"restored\":{\"seq\":\"2\"}");

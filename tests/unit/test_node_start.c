@@ -32,8 +32,10 @@ START_TEST(a_command_starts_it)
     w.quiet = false;
     put("commands/h/a", COMMAND);
     expect("make a#2\n"
-           "if absent(agents/a/live), mod(agents/a/spec) = 103, mod(wanted/a) = 0, "
-           "mod(commands/h/a) = 106 then put agents/a/live, delete commands/h/a\n"
+           "if absent(agents/a/live), mod(agents/a/spec) = 103, text(agents/a/spec), "
+           "mod(wanted/a) = 0, "
+           "mod(commands/h/a) = 106, text(commands/h/a) then put agents/a/live, delete "
+           "commands/h/a\n"
            "let go a#2 as 107\n");
 }
 END_TEST
@@ -47,8 +49,10 @@ START_TEST(a_command_starts_it_with_a_task)
     put("commands/h/a", RESUME);
     expect("make a#2\n"
            "read tasks/t\n"
-           "if absent(agents/a/live), mod(agents/a/spec) = 103, mod(wanted/a) = 0, "
-           "mod(commands/h/a) = 108, mod(tasks/t) = 106 then put agents/a/live, "
+           "if absent(agents/a/live), mod(agents/a/spec) = 103, text(agents/a/spec), "
+           "mod(wanted/a) = 0, "
+           "mod(commands/h/a) = 108, text(commands/h/a), mod(tasks/t) = 106, text(tasks/t) "
+           "then put agents/a/live, "
            "delete commands/h/a, put tasks/t, delete pending/r/t\n"
            "let go a#2 as 109 with t from 0\n");
     has("tasks/t", "\"state\":\"acknowledged\"");
@@ -206,7 +210,9 @@ START_TEST(a_command_that_cannot_be_served_is_refused)
     expect("make a#2\n"
            "read tasks/t\n"
            "if create(hosts/h/live) = 102, lease(hosts/h/live) = 2a, mod(commands/h/a) = 107, "
-           "mod(tasks/t) = 106 then put agents/a/exit, delete commands/h/a, put tasks/t, "
+           "text(commands/h/a), "
+           "mod(tasks/t) = 106, text(tasks/t) then put agents/a/exit, delete commands/h/a, put "
+           "tasks/t, "
            "put pending/r/t\n");
     has("agents/a/exit", "no such file");
     has("tasks/t", "\"reservedFor\":\"\"");
@@ -467,6 +473,7 @@ START_TEST(while_nobody_leads_its_own_agentd_restarts_it)
     wait(1);
     expect("make a#2\n"
            "if absent(controller/leader), absent(agents/a/live), mod(agents/a/spec) = 103, "
+           "text(agents/a/spec), "
            "mod(wanted/a) = 0, absent(commands/h/a) then put agents/a/live\n"
            "let go a#2 as 107\n");
     w.quiet = true;

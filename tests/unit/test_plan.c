@@ -60,6 +60,7 @@ static const struct {
     { HF_GUARD_CREATE, 7, true, HF_EINVAL }, { HF_GUARD_CREATE, 7, false, HF_OK },
     { HF_GUARD_GONE, 7, true, HF_EINVAL },   { HF_GUARD_GONE, 7, false, HF_EINVAL },
     { HF_GUARD_LEASE, 7, true, HF_EINVAL },  { HF_GUARD_LEASE, 7, false, HF_EINVAL },
+    { HF_GUARD_TEXT, 0, true, HF_EINVAL },   { HF_GUARD_TEXT, 0, false, HF_EINVAL },
 };
 
 START_TEST(what_makes_a_second_copy_fail)
@@ -138,6 +139,29 @@ START_TEST(the_same_guard_is_kept_once_and_another_one_is_not_taken_for_it)
     hf_plan_guard(&plan, LIVE, HF_GUARD_MOD, 7);
     ck_assert_uint_eq(plan.guard_count, 4);
     ck_assert_uint_eq(plan.text_count, 4);
+}
+END_TEST
+
+START_TEST(what_is_known_of_a_text_is_guarded_beside_the_revision)
+{
+    struct hf_bytes text = { .data = "{}", .len = 2 }, other = { .data = "{ }", .len = 3 };
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+
+    hf_plan_guard_same(&plan, LIVE, 7, NOTHING);
+    ck_assert_uint_eq(plan.guard_count, 1);
+    for (int i = 0; i <= HF_PLAN_GUARDS; i++)
+        hf_plan_guard_same(&plan, TASK, 7, text);
+    hf_plan_guard_same(&plan, TASK, 7, other);
+    ck_assert_uint_eq(plan.guard_count, 4);
+    ck_assert_int_eq(plan.guards[2].what, HF_GUARD_TEXT);
+    ck_assert_uint_eq(plan.guards[2].text.len, 2);
+    ck_assert_mem_eq(plan.guards[2].text.data, "{}", 2);
+    ck_assert_ptr_ne(plan.guards[2].text.data, text.data);
+    hf_plan_delete(&plan, TASK);
+    ck_assert_int_eq(hf_plan_check(&plan, NULL), HF_OK);
+    hf_plan_describe(&plan, &out);
+    ck_assert_str_eq(out.data, "if mod(agents/a/live) = 7, mod(tasks/t) = 7, text(tasks/t), "
+                               "text(tasks/t) then delete tasks/t");
 }
 END_TEST
 
@@ -258,6 +282,7 @@ int main(void)
     tcase_add_test(t, a_malformed_name_is_refused_and_the_first_error_stays);
     tcase_add_test(t, too_many_guards_or_writes_are_refused);
     tcase_add_test(t, the_same_guard_is_kept_once_and_another_one_is_not_taken_for_it);
+    tcase_add_test(t, what_is_known_of_a_text_is_guarded_beside_the_revision);
     tcase_add_test(t, unknown_members_and_the_op_ids_of_others_survive);
     tcase_add_test(t, op_ids_of_many_other_classes_leave_room_for_ours);
     tcase_add_test(t, a_record_without_op_ids_is_written_as_it_is);

@@ -258,6 +258,18 @@ START_TEST(complete)
 }
 END_TEST
 
+/* A restored etcd gives revisions out again: what a task says is compared, too. */
+START_TEST(complete_a_task_whose_text_is_known)
+{
+    Holdfast__V1__Task next = task;
+
+    seen_task.seen.text = (struct hf_bytes){ .data = "{}", .len = 2 };
+    hf_row_task(&plan, &LIFE, &seen_task, &next);
+    expect("if create(agents/a/live) = 9, lease(agents/a/live) = 2a, mod(tasks/t) = 17, "
+           "text(tasks/t) then put tasks/t");
+}
+END_TEST
+
 START_TEST(release)
 {
     Holdfast__V1__Task *next;
@@ -635,6 +647,7 @@ int main(void)
     tcase_add_test(t, reap);
     tcase_add_test(t, claim);
     tcase_add_test(t, complete);
+    tcase_add_test(t, complete_a_task_whose_text_is_known);
     tcase_add_test(t, release);
     tcase_add_test(t, checkpoint);
     tcase_add_test(t, report);
