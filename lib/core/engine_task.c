@@ -74,6 +74,11 @@ static int judge_recovery(struct hf_engine *e, struct hf_task *task, struct hf_i
     Holdfast__V1__Task__State state = hf_task_record(task)->state;
     struct hf_recover_view view = hf_recover_judge(&recover, state, now);
 
+    if (hf_recover_is_refused(&recover, hf_task_record(task))) {
+        hf_recover_on_unstarted(&recover, HOLDFAST__V1__RECOVERY__RESULT__refused);
+        view = (struct hf_recover_view){ .why = "the start with it was refused" };
+        return write_recovery(e, task, &recover, &view, ret);
+    }
     switch (view.due) {
     case HF_RECOVER_FINE:
         if (view.at != HF_RECOVER_NEVER)
@@ -97,9 +102,18 @@ static int take_back(struct hf_engine *e, struct hf_task *task, const char *why,
                      struct hf_intent *ret)
 {
     struct hf_seen_task seen = seen_of(task);
+    struct hf_recover recover = hf_recover_load(hf_task_recovery(task));
+    struct hf_recover_record recovery;
 
     hf_draft_begin(e, ret);
     hf_row_take_back(&ret->plan, &e->term, &seen, why);
+    if (seen.task->reserved_for[0] != '\0' && task->recovery.record != NULL) {
+        hf_recover_on_unstarted(&recover, HOLDFAST__V1__RECOVERY__RESULT__withdrawn);
+        hf_recover_store(&recover, task->name, &recovery);
+        hf_row_write(&ret->plan, &e->term,
+                     (struct hf_key){ HF_KEY_RECOVERY, .name = task->name },
+                     &task->recovery.seen, &recovery.record.base);
+    }
     hf_draft_event(
         e, ret,
         &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__reset,

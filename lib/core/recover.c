@@ -191,7 +191,8 @@ void hf_recover_on_decided(struct hf_recover *r, struct hf_recover_agent *agent,
     add_outcome(r, (struct hf_recover_outcome){
                        .at = now,
                        .checkpoint = hf_recover_newest(r, facts->checkpoint, facts->poison),
-                       .result = ORDERED });
+                       .result = ORDERED,
+                       .reserved = d->reserved });
     if (!is_counted(agent, facts)) {
         hf_backoff_on_attempt(&agent->recovered, now);
         agent->recovered_upto = facts->incarnation;
@@ -268,8 +269,12 @@ struct hf_recover_view hf_recover_judge(const struct hf_recover *r,
 
 void hf_recover_on_taken(struct hf_recover *r, const struct hf_recover_policy *p, hf_ms now)
 {
-    if (find_open(r) == NULL)
+    struct hf_recover_outcome *open = find_open(r);
+
+    if (open == NULL)
         settle(r, ORDERED, hf_recover_checkpoint(r), now);
+    else
+        open->reserved = false; /* it waits for nobody any more */
     r->next_at = 0;
     r->probation_until = after(now, p->probation);
 }
@@ -277,6 +282,16 @@ void hf_recover_on_taken(struct hf_recover *r, const struct hf_recover_policy *p
 void hf_recover_on_released(struct hf_recover *r)
 {
     r->probation_until = 0;
+}
+
+bool hf_recover_is_refused(const struct hf_recover *r, const Holdfast__V1__Task *task)
+{
+    const struct hf_recover_outcome *last =
+        &r->outcomes[r->outcome_count > 0 ? r->outcome_count - 1 : 0];
+
+    return r->outcome_count > 0 && last->result == ORDERED && last->reserved &&
+           r->probation_until == 0 && task->reserved_for[0] == '\0' &&
+           task->state == HOLDFAST__V1__TASK__STATE__pending;
 }
 
 void hf_recover_on_unstarted(struct hf_recover *r, Holdfast__V1__Recovery__Result result)

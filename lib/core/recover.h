@@ -58,6 +58,7 @@ struct hf_recover_outcome {
     hf_ms at;           /* when it was ordered; when it became known, if that is all we know */
     int64_t checkpoint; /* that it is to go on from, or did; 0: the task starts over */
     Holdfast__V1__Recovery__Result result;
+    bool reserved; /* it waits for a successor that is started with it */
 };
 
 /* What is stored of one task. Zero-initialise. */
@@ -142,6 +143,10 @@ void hf_recover_on_taken(struct hf_recover *recover, const struct hf_recover_pol
 /* It gave the task back: the recovery goes on, its probation begins anew with the next owner.
  */
 void hf_recover_on_released(struct hf_recover *recover);
+
+/* Nobody will be started with the task, which is for anyone now, and nothing says so yet. What
+ * its leader withdrew is written as that in the same step: so its host has refused it. */
+bool hf_recover_is_refused(const struct hf_recover *recover, const Holdfast__V1__Task *task);
 
 /* The start that was ordered with it did not come: `refused` by the host, or `withdrawn`. */
 void hf_recover_on_unstarted(struct hf_recover *recover, Holdfast__V1__Recovery__Result result);

@@ -20,6 +20,7 @@ struct hf_recover hf_recover_load(const Holdfast__V1__Recovery *record)
             .at = hf_moment_read(outcome->at),
             .checkpoint = outcome->checkpoint != NULL ? outcome->checkpoint->seq : 0,
             .result = outcome->result,
+            .reserved = outcome->reserved != 0,
         };
     }
     return r;
@@ -57,6 +58,7 @@ void hf_recover_store(const struct hf_recover *r, const char *task,
         outcome->at = hf_moment_write(r->outcomes[i].at, &ret_record->outcomes[i].at);
         outcome->checkpoint = checkpoint->seq != 0 ? checkpoint : NULL;
         outcome->result = r->outcomes[i].result;
+        outcome->reserved = r->outcomes[i].reserved;
         ret_record->list[i] = outcome;
     }
 }

@@ -111,6 +111,7 @@ struct hfs_host {
     struct hfs_process process; /* of the link */
     struct hfs_process machine; /* of the keeper, and of what it keeps */
     bool up;                    /* the keeper runs */
+    bool starts_nothing;        /* what is to be made there cannot be */
     unsigned boots;
     char boot_id[HFS_TEXT];
     int64_t last_lease; /* stands in its state directory */

@@ -158,7 +158,8 @@ static void on_made(struct hfs_timer *timer)
     struct hfs_agent *agent = OWNER(timer, struct hfs_agent, making);
     struct hfs_cluster *cluster = agent->host->cluster;
 
-    if (hfs_random_percent(&cluster->dice, cluster->cfg.make_fail_percent)) {
+    if (agent->host->starts_nothing ||
+        hfs_random_percent(&cluster->dice, cluster->cfg.make_fail_percent)) {
         tell(agent, HF_PROCESS_FAILED, "no such program");
         forget(agent);
         return;

@@ -205,6 +205,7 @@ static bool act_on_host(struct play *play, const struct hfs_act *act)
     case HFS_WORD_HOST_CUT: set_paths(&host->process, HFS_PATH_CUT); break;
     case HFS_WORD_HOST_DEAF: set_paths(&host->process, HFS_PATH_DEAF); break;
     case HFS_WORD_HOST_HEAL: set_paths(&host->process, HFS_PATH_OPEN); break;
+    case HFS_WORD_HOST_BREAK: host->starts_nothing = true; break;
     case HFS_WORD_HOST_SUSPEND: hfs_keeper_suspend(host, act->time); break;
     case HFS_WORD_LINK_CRASH: hfs_link_crash(host); break;
     case HFS_WORD_LINK_PAUSE: hfs_process_pause(&host->process, act->time); break;

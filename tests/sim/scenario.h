@@ -38,6 +38,7 @@
     X(HOST_CUT,           "host HOST cut")                                                     \
     X(HOST_DEAF,          "host HOST deaf")                                                    \
     X(HOST_HEAL,          "host HOST heal")                                                    \
+    X(HOST_BREAK,         "host HOST starts nothing")                                          \
     X(HOST_SUSPEND,       "host HOST suspend TIME")                                            \
     X(LINK_CRASH,         "link HOST crash")                                                   \
     X(LINK_PAUSE,         "link HOST pause TIME")                                              \

@@ -118,6 +118,22 @@ START_TEST(a_start_that_is_refused_is_ordered_on_another_host_and_then_the_agent
 }
 END_TEST
 
+START_TEST(a_start_that_did_not_come_is_an_outcome_of_the_recovery)
+{
+    task_is_owned("t", "in_progress", "a");
+    agent_ends("a", "crashed");
+    ignore();
+    ck_assert(has("tasks/t", "\"reservedFor\":\"a\""));
+    host_refuses("h1", "a");
+    if (_i == 0) /* as its host does in the same step */
+        put("tasks/t", "{\"id\":\"t\",\"role\":\"r\",\"state\":\"pending\"}");
+    run_engine();
+    ck_assert(
+        has("recoveries/t", _i == 0 ? "\"result\":\"refused\"" : "\"result\":\"withdrawn\""));
+    ck_assert(has("tasks/t", "\"state\":\"pending\""));
+}
+END_TEST
+
 /* a, b and c have the same role. c lives and takes nothing; one of the others is enough for one
  * task, if it can be started. */
 START_TEST(another_one_is_called_when_the_first_that_was_called_cannot_be_started)
@@ -263,6 +279,7 @@ int main(void)
     tcase_add_test(t, a_start_is_withdrawn_when_the_agent_is_live_elsewhere);
     tcase_add_test(
         t, a_start_that_is_refused_is_ordered_on_another_host_and_then_the_agent_is_held);
+    tcase_add_loop_test(t, a_start_that_did_not_come_is_an_outcome_of_the_recovery, 0, 2);
     tcase_add_test(t, another_one_is_called_when_the_first_that_was_called_cannot_be_started);
     tcase_add_test(t, who_crashes_again_and_again_waits_longer_and_is_held_in_the_end);
     tcase_add_test(t, another_leader_waits_at_least_as_long_as_the_one_before_would_have);

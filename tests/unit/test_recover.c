@@ -321,6 +321,43 @@ START_TEST(a_start_that_was_refused_leaves_the_recovery_to_anyone)
 }
 END_TEST
 
+START_TEST(a_task_that_waits_for_nobody_in_particular_any_more_was_refused)
+{
+    struct pair x = { 0 };
+    Holdfast__V1__Task task = HOLDFAST__V1__TASK__INIT;
+
+    task.state = PENDING;
+    ck_assert(!hf_recover_is_refused(&x.task, &task));
+    (void)lose(&x, 0);
+    task.reserved_for = (char *)"a";
+    ck_assert(!hf_recover_is_refused(&x.task, &task));
+    task.reserved_for = (char *)"";
+    ck_assert(hf_recover_is_refused(&x.task, &task));
+    task.state = ACKED; /* by whoever it was kept for, or somebody who was quick */
+    ck_assert(!hf_recover_is_refused(&x.task, &task));
+    take(&x, 1 * S);
+    task.state = PENDING; /* given back */
+    ck_assert(!hf_recover_is_refused(&x.task, &task));
+    hf_recover_on_released(&x.task);
+    ck_assert(!hf_recover_is_refused(&x.task, &task));
+}
+END_TEST
+
+START_TEST(what_was_never_kept_for_anybody_cannot_be_refused)
+{
+    struct pair x = { 0 };
+    struct hf_recover_case c = crashed(1);
+    Holdfast__V1__Task task = HOLDFAST__V1__TASK__INIT;
+    struct hf_recover_decision d;
+
+    c.successor = false;
+    d = decide(&x, c, 0);
+    hf_recover_on_decided(&x.task, &x.agent, &c, &d, 0);
+    task.state = PENDING;
+    ck_assert(!hf_recover_is_refused(&x.task, &task));
+}
+END_TEST
+
 START_TEST(a_successor_that_nobody_saw_is_counted_all_the_same)
 {
     struct pair x = { 0 };
@@ -471,7 +508,7 @@ START_TEST(when_all_died_the_oldest_is_forgotten)
     struct hf_recover_policy p = exact_policy();
 
     for (int i = 0; i < HF_RECOVER_OUTCOMES; i++)
-        r.outcomes[i] = (struct hf_recover_outcome){ i, i, DIED };
+        r.outcomes[i] = (struct hf_recover_outcome){ .at = i, .checkpoint = i, .result = DIED };
     hf_recover_on_taken(&r, &p, 100);
     ck_assert_uint_eq(r.outcome_count, HF_RECOVER_OUTCOMES);
     ck_assert_int_eq(r.outcomes[0].checkpoint, 1);
@@ -615,6 +652,8 @@ int main(void)
     tcase_add_loop_test(t, a_task_that_ended_closes_the_counting, 0, COUNT(ENDS));
     tcase_add_test(t, a_person_or_a_newer_program_is_waited_for);
     tcase_add_test(t, a_start_that_was_refused_leaves_the_recovery_to_anyone);
+    tcase_add_test(t, a_task_that_waits_for_nobody_in_particular_any_more_was_refused);
+    tcase_add_test(t, what_was_never_kept_for_anybody_cannot_be_refused);
     tcase_add_test(t, a_successor_that_nobody_saw_is_counted_all_the_same);
     tcase_add_loop_test(t, only_an_end_that_nobody_asked_for_speaks_against_a_checkpoint, 0,
                         COUNT(BLAME));
