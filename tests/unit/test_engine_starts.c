@@ -125,8 +125,10 @@ START_TEST(a_start_that_did_not_come_is_an_outcome_of_the_recovery)
     ignore();
     ck_assert(has("tasks/t", "\"reservedFor\":\"a\""));
     host_refuses("h1", "a");
-    if (_i == 0) /* as its host does in the same step */
-        put("tasks/t", "{\"id\":\"t\",\"role\":\"r\",\"state\":\"pending\"}");
+    /* As its host does in the same step; or it waits for somebody who does not come. */
+    put("tasks/t", _i == 0 ? "{\"id\":\"t\",\"role\":\"r\",\"state\":\"pending\"}"
+                           : "{\"id\":\"t\",\"role\":\"r\",\"state\":\"pending\","
+                             "\"reservedFor\":\"z\"}");
     run_engine();
     ck_assert(
         has("recoveries/t", _i == 0 ? "\"result\":\"refused\"" : "\"result\":\"withdrawn\""));
