@@ -205,7 +205,8 @@ static void forget(struct hf_engine *e)
     hf_bad_clear(e);
     e->synced = false;
     e->told_rev = 0;
-    e->event_seq = e->event_tail = 0;
+    e->event_seq = e->event_tail = e->storm_seq = 0;
+    e->storm_told = HF_STORM_NORMAL;
     e->facts = (struct hf_storm_facts){ 0 };
 }
 
@@ -229,6 +230,7 @@ static void note_event_key(struct hf_engine *e, const struct hf_fleet_change *ch
         e->event_seq = change->key.seq;
     if (e->event_tail == 0 || change->key.seq < e->event_tail)
         e->event_tail = change->key.seq;
+    hf_engine_note_storm(e, change->key.seq, (const Holdfast__V1__Event *)change->record);
 }
 
 /* HF_EHISTORY when the cluster clock or meta contradict what was seen before. */

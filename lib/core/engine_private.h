@@ -141,6 +141,8 @@ struct hf_engine {
     struct hf_item storm_item, bad_item;
     struct hf_storm storm;
     enum hf_storm_state storm_state; /* that was last acted on */
+    enum hf_storm_state storm_told;  /* that the audit trail tells of, ... */
+    int64_t storm_seq;               /* ... in this entry of it; 0: in none */
     struct hf_storm_facts facts;
     hf_ms longest_ttl;          /* that was granted */
     struct hf_waiters paced;    /* for the storm guard, */
@@ -301,6 +303,8 @@ const char *hf_death_host(const struct hf_engine *e, const struct hf_agent *agen
 /* engine_storm.c */
 
 void hf_engine_begin_storm(struct hf_engine *e);
+/* An entry of the audit trail: what an earlier leader told of need not be told again. */
+void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__Event *event);
 /* Whether what follows this death may happen now; if not, the agent waits for it. */
 bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,
                           const struct hf_death *death);

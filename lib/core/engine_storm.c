@@ -63,7 +63,28 @@ void hf_engine_begin_storm(struct hf_engine *e)
     hf_storm_on_begin(&e->storm, e->now);
     if (e->facts.hosts > e->facts.live)
         hf_storm_on_lost(&e->storm, e->facts.hosts - e->facts.live, &e->facts, e->now);
-    e->storm_state = HF_STORM_NORMAL;
+    /* A storm that goes on is the same storm, whoever leads. */
+    if (hf_storm_get(&e->storm, e->now).state <= e->storm_told)
+        (void)hf_storm_take_alert(&e->storm);
+    e->storm_state = e->storm_told;
+}
+
+/* "FULL: no host is live", as record_storm() writes it. */
+void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__Event *event)
+{
+    const char *colon = strchr(event->why, ':');
+
+    if (event->kind != HOLDFAST__V1__EVENT__KIND__storm || seq < e->storm_seq || colon == NULL)
+        return;
+    e->storm_seq = seq;
+    e->storm_told = HF_STORM_NORMAL;
+    for (int state = HF_STORM_PARTIAL; state <= (int)HF_STORM_FULL; state++) {
+        const char *name = hf_storm_state_name((enum hf_storm_state)state);
+
+        if (strlen(name) == (size_t)(colon - event->why) &&
+            strncmp(name, event->why, strlen(name)) == 0)
+            e->storm_told = (enum hf_storm_state)state;
+    }
 }
 
 bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,

@@ -39,6 +39,50 @@ START_TEST(who_begins_to_lead_after_etcd_changed_its_leader_doubts)
 }
 END_TEST
 
+START_TEST(a_storm_that_goes_on_is_told_of_once_whoever_leads)
+{
+    expire(0x1);
+    expire(0x2);
+    pass(5000);
+    expect_storm(HF_STORM_FULL, "");
+    ck_assert_ptr_nonnull(strstr(said.data, "alert storm: "));
+    ignore();
+    begin_engine();
+    lead();
+    pass(5000);
+    expect_storm(HF_STORM_FULL, "");
+    ck_assert(said.data == NULL || strstr(said.data, "storm: ") == NULL);
+    host_joins("h1", 0x11); /* it ends, and that is told of as ever */
+    host_joins("h2", 0x12);
+    ignore();
+    pass(300000);
+    expect_storm(HF_STORM_NORMAL, "");
+    ck_assert_ptr_nonnull(strstr(said.data, "storm:  (NORMAL: "));
+}
+END_TEST
+
+START_TEST(a_storm_that_ended_while_nobody_led_does_not_keep_the_next_one_quiet)
+{
+    expire(0x1);
+    expire(0x2);
+    pass(5000);
+    host_joins("h1", 0x11);
+    host_joins("h2", 0x12);
+    begin_engine();
+    ignore();
+    lead();
+    pass(30000);
+    expect_storm(HF_STORM_NORMAL, "");
+    ck_assert_ptr_nonnull(strstr(said.data, "storm:  (NORMAL: "));
+    ignore();
+    expire(0x11);
+    expire(0x12);
+    pass(5000);
+    expect_storm(HF_STORM_FULL, "");
+    ck_assert_ptr_nonnull(strstr(said.data, "alert storm: "));
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("storm");
@@ -46,5 +90,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, who_learns_everything_anew_after_a_restore_still_doubts);
     tcase_add_test(t, who_begins_to_lead_after_etcd_changed_its_leader_doubts);
+    tcase_add_test(t, a_storm_that_goes_on_is_told_of_once_whoever_leads);
+    tcase_add_test(t, a_storm_that_ended_while_nobody_led_does_not_keep_the_next_one_quiet);
     return run("core/engine storms", t);
 }
