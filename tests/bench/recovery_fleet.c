@@ -124,13 +124,14 @@ void hfb_fleet_start(struct hfb_fleet *fleet)
     hft_client_open(&fleet->client, fleet->etcd.endpoint, NULL);
     start_controller(fleet, 0);
     hft_program_until_said(&fleet->controllers[0], "event=leading", STEP_MS);
-    start_controller(fleet, 1);
 }
 
 void hfb_fleet_done(struct hfb_fleet *fleet)
 {
-    for (unsigned i = 0; i < 2; i++)
-        hft_program_kill(&fleet->controllers[i]);
+    for (unsigned i = 0; i < 2; i++) {
+        if (fleet->controllers[i].pid != 0)
+            hft_program_kill(&fleet->controllers[i]);
+    }
     hft_client_close(&fleet->client);
     hft_etcd_done(&fleet->etcd);
     hft_tempdir_done(&fleet->dir);
@@ -278,6 +279,8 @@ double hfb_fleet_fail_over(struct hfb_fleet *fleet, int signal)
     unsigned leader = fleet->leader;
     int64_t ended;
 
+    if (fleet->controllers[1 - leader].pid == 0)
+        start_controller(fleet, 1 - leader);
     hfb_fleet_watch(fleet);
     fleet->elected = 0;
     ended = hfb_now_ns();

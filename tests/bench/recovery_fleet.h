@@ -1,4 +1,4 @@
-/* recovery_fleet.h - the fleet that `./dev bench recovery` measures: a real etcd, two
+/* recovery_fleet.h - the fleet that `./dev bench recovery` measures: a real etcd,
  * controllers, an agentd with many agents. */
 #ifndef HFB_RECOVERY_FLEET_H
 #define HFB_RECOVERY_FLEET_H
