@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/link/settings.h"
 #include "base/buf.h"
 #include "controller/settings.h"
 #include "schema/config.h"
@@ -60,14 +61,22 @@ static bool write_page(const char *file, const struct hf_buf *page)
 /* The programs' own tables join the common one here. */
 static int write_reference(struct hf_buf *out)
 {
-    const struct hf_option_group groups[] = { hf_options_group(NULL),
-                                              ctl_settings_group(NULL) };
-    HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
-    int rc = hf_config_init(&cfg, groups, sizeof groups / sizeof groups[0]);
+    const struct hf_option_group groups[] = {
+        hf_options_group(NULL),    ctl_settings_group(NULL), link_settings_group(NULL),
+        link_launcher_group(NULL), link_agent_group(NULL),
+    };
 
-    if (rc < 0)
-        return rc;
-    hf_config_write_markdown(&cfg, out);
+    /* One by one: what two programs call alike is not the same. */
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
+        int rc = hf_config_init(&cfg, &groups[i], 1);
+
+        if (rc < 0)
+            return rc;
+        if (i > 0)
+            hf_buf_putc(out, '\n');
+        hf_config_write_markdown(&cfg, out);
+    }
     return out->err;
 }
 

@@ -24,6 +24,7 @@ struct link_api {
     struct hf_httpd *httpd;
     uv_timer_t alive;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    uid_t user; /* that the agent runs as */
 };
 
 struct http_call {
@@ -127,12 +128,12 @@ static struct link_process *find_process(const struct link_api *api, const char 
     return NULL;
 }
 
-static bool is_same_user(const struct hf_httpd_request *request)
+static bool is_same_user(const struct link_api *api, const struct hf_httpd_request *request)
 {
     struct hf_httpd_peer peer;
 
     return hf_httpd_get_peer(request, &peer) == HF_OK &&
-           (peer.uid == geteuid() || peer.uid == 0);
+           (peer.uid == api->user || peer.uid == geteuid() || peer.uid == 0);
 }
 
 static void refuse(struct hf_httpd_request *request, unsigned status, const char *code,
@@ -154,7 +155,7 @@ static void on_request(struct hf_httpd_request *request, void *arg)
         find_process(api, hf_httpd_get_header(request, "Authorization"));
     struct http_call *http;
 
-    if (!is_same_user(request)) {
+    if (!is_same_user(api, request)) {
         refuse(request, 401, "denied", "this socket is for the user of the agent alone",
                "ask as that user");
         return;
@@ -230,17 +231,54 @@ static int listen_there(struct link_api *api, struct hf_error *err)
     return hf_httpd_new(&api->agent->link->loop, &cfg, &api->httpd, err);
 }
 
+/* Others may pass through the directories to what is theirs, and see nothing else. */
+static int let_pass(const struct link_api *api, struct hf_error *err)
+{
+    char directory[sizeof api->path];
+
+    (void)snprintf(directory, sizeof directory, "%s", api->path);
+    for (int i = 0; i < 2; i++) {
+        *strrchr(directory, '/') = '\0';
+        if (chmod(directory, 0711) != 0)
+            return hf_error_set(err, HF_EIO, "%s: %s", directory, strerror(errno));
+    }
+    return HF_OK;
+}
+
+static uid_t user_of(const struct link_agent *agent)
+{
+    const struct link_launcher *launcher =
+        agent->spec != NULL
+            ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
+            : NULL;
+
+    return launcher != NULL && launcher->user != NULL ? launcher->as.uid : geteuid();
+}
+
+static int give(struct link_api *api, struct hf_error *err)
+{
+    uid_t user = user_of(api->agent);
+
+    if (user == api->user)
+        return HF_OK;
+    if (chown(api->path, user, (gid_t)-1) != 0)
+        return hf_error_set(err, HF_EIO, "%s: %s", api->path, strerror(errno));
+    api->user = user;
+    return user != geteuid() ? let_pass(api, err) : HF_OK;
+}
+
 int link_api_open(struct link_agent *agent, struct hf_error *err)
 {
     struct link_api *api;
     int rc;
 
     if (agent->api != NULL)
-        return HF_OK;
+        return give(agent->api, err);
     api = hf_calloc(1, sizeof *api);
     if (api == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     api->agent = agent;
+    api->user = geteuid();
     rc = make_path(agent, api, err);
     if (rc == HF_OK)
         rc = listen_there(api, err);
@@ -252,7 +290,7 @@ int link_api_open(struct link_agent *agent, struct hf_error *err)
     api->alive.data = api;
     (void)uv_timer_start(&api->alive, on_alive, ALIVE_MS, ALIVE_MS);
     agent->api = api;
-    return HF_OK;
+    return give(api, err);
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -1,13 +1,14 @@
 /* api.h - what an agent can ask of its agentd: HTTP with JSON on a socket of its own.
  *
- * One socket per agent, only for the user that agentd runs as, and a token per process. What
+ * One socket per agent, only for the user that it runs as, and a token per process. What
  * changes something is answered after etcd has it, and not before. */
 #ifndef LINK_API_H
 #define LINK_API_H
 
 #include "agentd/link/link.h"
 
-/* Listens on <state-dir>/agents/<agent>.sock. Once is enough: HF_OK if it does already. */
+/* Listens on <state-dir>/agents/<agent>.sock, if it does not already, and gives the socket to
+ * the user whom the launcher of its spec names. */
 int link_api_open(struct link_agent *agent, struct hf_error *err) HF_MUST_CHECK;
 void link_api_close(struct link_agent *agent);
 

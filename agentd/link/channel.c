@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -149,19 +150,38 @@ static void put_strings(struct hf_buf *out, struct hf_strings strings)
         hf_buf_append(out, strings.items[i], strlen(strings.items[i]) + 1);
 }
 
+static void set_user_and_limits(struct agentd_spawn *message,
+                                const struct link_launcher *launcher)
+{
+    message->uid = message->gid = AGENTD_KEEP_ID;
+    if (launcher->user != NULL && launcher->as.uid != geteuid()) {
+        message->uid = launcher->as.uid;
+        message->gid = launcher->as.gid;
+        message->group_count = launcher->as.group_count;
+        memcpy(message->groups, launcher->as.groups, sizeof message->groups);
+    }
+    message->memory_max = (uint64_t)launcher->memory_max;
+    message->pids_max = (uint64_t)launcher->processes_max;
+    message->nice = (int32_t)launcher->nice;
+    if (launcher->open_files_max > 0)
+        message->rlimits[message->rlimit_count++] =
+            (struct agentd_rlimit){ .resource = RLIMIT_NOFILE,
+                                    .soft = (uint64_t)launcher->open_files_max,
+                                    .hard = (uint64_t)launcher->open_files_max };
+}
+
 int link_channel_spawn(struct link_channel *channel, const struct link_spawn *spawn)
 {
     HF_CLEANUP_BUF struct hf_buf texts = { .limit = AGENTD_MESSAGE_MAX };
     struct agentd_spawn message = { .head.type = AGENTD_SPAWN,
                                     .who = *spawn->who,
-                                    .uid = AGENTD_KEEP_ID,
-                                    .gid = AGENTD_KEEP_ID,
                                     .umask = 022,
                                     .fence = spawn->fence,
                                     .flags = spawn->flags,
                                     .argc = (uint32_t)spawn->argv.count,
                                     .envc = (uint32_t)spawn->env.count };
 
+    set_user_and_limits(&message, spawn->launcher);
     hf_buf_append(&texts, spawn->cwd, strlen(spawn->cwd) + 1);
     put_strings(&texts, spawn->argv);
     put_strings(&texts, spawn->env);

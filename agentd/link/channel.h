@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "agentd/keeper/protocol.h"
+#include "agentd/link/launcher.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "schema/config.h"
@@ -54,8 +55,9 @@ struct link_spawn {
     const struct agentd_who *who;
     const char *cwd;
     struct hf_strings argv, env;
-    uint32_t fence; /* AGENTD_FENCE_... */
-    uint32_t flags; /* AGENTD_SPAWN_... */
+    uint32_t fence;                       /* AGENTD_FENCE_... */
+    uint32_t flags;                       /* AGENTD_SPAWN_... */
+    const struct link_launcher *launcher; /* for its user and limits */
 };
 
 /* HF_ELIMIT when it does not fit into a packet. */

@@ -39,7 +39,59 @@ static const struct hf_option TABLE[] = {
         HF_OPTION_FIELD(STRINGS, struct link_launcher, parameters),
         .help = "What a spec may pass, each with the pattern that its value must match.",
     },
+    {
+        .key = "user",
+        .value = "NAME",
+        HF_OPTION_FIELD(STRING, struct link_launcher, user),
+        .help = "The account that it runs as, with its groups; agentd has to be root for any "
+                "but its own. Without it, agentd's.",
+    },
+    {
+        .key = "memory_max",
+        .value = "BYTES",
+        HF_OPTION_FIELD(INT, struct link_launcher, memory_max),
+        .min = 0,
+        .max = INT64_MAX,
+        .help = "Memory of all its processes together, where agents have cgroups with a memory "
+                "controller; 0 is no limit.",
+    },
+    {
+        .key = "processes_max",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_launcher, processes_max),
+        .min = 0,
+        .max = INT32_MAX,
+        .help = "How many processes it may have at once, where agents have cgroups; 0 is no "
+                "limit.",
+    },
+    {
+        .key = "open_files_max",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_launcher, open_files_max),
+        .min = 0,
+        .max = INT32_MAX,
+        .help = "How many files each of its processes may have open; 0 leaves it at agentd's.",
+    },
+    {
+        .key = "nice",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_launcher, nice),
+        .min = -20,
+        .max = 19,
+        .preset = "0",
+        .help = "How far it stands back for other programs.",
+    },
 };
+
+struct hf_option_group link_launcher_group(struct link_launcher *launcher)
+{
+    return (struct hf_option_group){
+        .title = "A launcher's file",
+        .options = TABLE,
+        .count = sizeof TABLE / sizeof TABLE[0],
+        .target = launcher,
+    };
+}
 
 /* NAME of NAME=rest; 0: it is none. */
 static size_t name_length(const char *entry, bool upper)
@@ -71,7 +123,7 @@ static int compile(const char *entry, regex_t *ret_pattern, struct hf_error *err
     return HF_OK;
 }
 
-static int check_launcher(const struct link_launcher *launcher, struct hf_error *err)
+static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
 {
     if (launcher->name == NULL)
         return hf_error_set(err, HF_EINVAL, "name: a launcher needs one");
@@ -92,13 +144,12 @@ static int check_launcher(const struct link_launcher *launcher, struct hf_error 
             return rc;
         regfree(&pattern);
     }
-    return HF_OK;
+    return launcher->user != NULL ? link_user_find(launcher->user, &launcher->as, err) : HF_OK;
 }
 
 int link_launcher_read(struct link_launcher *launcher, const char *file, struct hf_error *err)
 {
-    const struct hf_option_group group = { "Launcher", TABLE, sizeof TABLE / sizeof TABLE[0],
-                                           launcher };
+    const struct hf_option_group group = link_launcher_group(launcher);
     struct hf_error why = { "out of memory" };
     int rc = hf_config_init(&launcher->cfg, &group, 1);
 
@@ -218,6 +269,24 @@ static bool is_inherited(const struct link_launcher *launcher, const char *entry
     return launcher->inherit;
 }
 
+/* Of the account; what the launcher itself says wins. */
+static void add_user(struct env *env, const struct link_launcher *launcher)
+{
+    HF_CLEANUP_BUF struct hf_buf entry = { 0 };
+
+    if (launcher->user == NULL)
+        return;
+    hf_buf_printf(&entry, "HOME=%s", launcher->as.home);
+    if (entry.err == HF_OK)
+        add_entry(env, entry.data);
+    hf_buf_clear(&entry);
+    hf_buf_printf(&entry, "USER=%s", launcher->user);
+    if (entry.err == HF_OK)
+        add_entry(env, entry.data);
+    else
+        env->text.err = entry.err;
+}
+
 static int make_block(struct env *env, struct hf_strings *ret_env)
 {
     char *block, *text;
@@ -250,6 +319,7 @@ int link_launcher_make_env(const struct link_launcher *launcher, const Holdfast_
     add_parameters(&env, spec);
     for (size_t i = 0; i < launcher->environment.count; i++)
         add_entry(&env, launcher->environment.items[i]);
+    add_user(&env, launcher);
     for (char *const *p = inherited; *p != NULL; p++) {
         if (is_inherited(launcher, *p))
             add_entry(&env, *p);

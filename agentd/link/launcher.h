@@ -7,6 +7,8 @@
  *     directory: /opt
  *     environment: [LANG=C.UTF-8]
  *     parameters: [model=[a-z0-9.-]{1\,40}]
+ *     user: worker
+ *     memory_max: 2000000000
  *
  * A parameter is declared by name and pattern (POSIX extended, for the whole value). A spec
  * passes values, which arrive as HOLDFAST_PARAM_<NAME>; what was not declared, or does not
@@ -14,6 +16,7 @@
 #ifndef LINK_LAUNCHER_H
 #define LINK_LAUNCHER_H
 
+#include "agentd/link/user.h"
 #include "holdfast/v1/records.pb-c.h"
 #include "schema/config.h"
 
@@ -24,9 +27,17 @@ struct link_launcher {
     const char *directory;         /* NULL: the directory that agentd was started in */
     struct hf_strings environment; /* NAME=value */
     struct hf_strings parameters;  /* NAME=pattern */
-    bool inherit;                  /* it gets agentd's own environment */
-    bool pass_output;              /* what it prints appears on agentd's output, too */
+    const char *user;              /* NULL: agentd's own */
+    struct link_user as;           /* of `user` */
+    int64_t memory_max;            /* bytes of its tree; 0: no limit, here and below */
+    int64_t processes_max;         /* of its tree */
+    int64_t open_files_max;        /* of each process */
+    int64_t nice;
+    bool inherit;     /* it gets agentd's own environment */
+    bool pass_output; /* what it prints appears on agentd's output, too */
 };
+
+struct hf_option_group link_launcher_group(struct link_launcher *launcher);
 
 int link_launcher_read(struct link_launcher *launcher, const char *file,
                        struct hf_error *err) HF_MUST_CHECK;

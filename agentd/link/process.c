@@ -390,6 +390,7 @@ static int spawn(struct link_process *process, const struct link_launcher *launc
     char here[AGENTD_PATH_BYTES];
     struct own_env own;
     struct link_spawn message = { .who = &process->who,
+                                  .launcher = launcher,
                                   .argv = launcher->command,
                                   .cwd = launcher->directory,
                                   .fence = (uint32_t)spec->fence,

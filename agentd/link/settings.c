@@ -205,6 +205,16 @@ struct hf_option_group link_settings_group(struct link_settings *settings)
     };
 }
 
+struct hf_option_group link_agent_group(struct link_agent_settings *agent)
+{
+    return (struct hf_option_group){
+        .title = "An agent's file",
+        .options = AGENT_TABLE,
+        .count = sizeof AGENT_TABLE / sizeof AGENT_TABLE[0],
+        .target = agent,
+    };
+}
+
 /* The words of the command line. */
 
 static int sort_words(struct link_settings *settings, const struct hf_config *cfg,
@@ -282,8 +292,7 @@ static int resolve(const char *base, const char *file, char out[4096], struct hf
 
 static int read_agent(struct link_agent_settings *agent, const char *file, struct hf_error *err)
 {
-    const struct hf_option_group group = { "Agent", AGENT_TABLE,
-                                           sizeof AGENT_TABLE / sizeof AGENT_TABLE[0], agent };
+    const struct hf_option_group group = link_agent_group(agent);
     int rc = hf_config_init(&agent->cfg, &group, 1);
 
     if (rc != HF_OK)

@@ -58,6 +58,7 @@ struct link_settings {
 };
 
 struct hf_option_group link_settings_group(struct link_settings *settings);
+struct hf_option_group link_agent_group(struct link_agent_settings *agent);
 
 /* Sorts the words of the command line, reads the files of launchers and agents, and checks
  * that they fit together. */

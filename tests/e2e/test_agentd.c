@@ -481,6 +481,44 @@ START_TEST(agents_of_a_configuration_keep_their_checkpoints_in_files)
 }
 END_TEST
 
+/* As somebody else, within limits, and still able to ask. */
+START_TEST(a_launcher_says_as_whom_and_within_which_limits)
+{
+    char config[300], expected[64];
+    struct hft_program agentd = { 0 };
+    char *said;
+
+    if (geteuid() != 0) {
+        printf("only root can start it as another user\n");
+        return;
+    }
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    write_file("worker.yaml",
+               "name: worker\nuser: nobody\nopen_files_max: 99\nnice: 3\ndirectory: /\n"
+               "environment: [MODE=fast]\n"
+               "command: [sh, -c, 'id -un; ulimit -n; nice; pwd; echo $MODE $USER; " CURL
+               "http://localhost/v1/self; exec sleep 600']\n");
+    write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: worker\n");
+    ck_assert_int_eq(chmod(dir.path, 0700), 0);
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, NULL);
+    await_line("agents/a1.log", "\"agent\":\"a1\"");
+    said = read_file("agents/a1.log");
+    (void)snprintf(expected, sizeof expected, "nobody\n99\n%d\n/\nfast nobody\n{",
+                   nice(0) + 3 < 19 ? nice(0) + 3 : 19);
+    ck_assert_msg(strncmp(said, expected, strlen(expected)) == 0, "%s", said);
+    free(said);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    check_log();
+    write_file("worker.yaml", "name: worker\nuser: no-such-user\ncommand: [true]\n");
+    hft_program_start(&agentd, "agentd", dir.path, "again", server.endpoint, "--config", config,
+                      "--state-dir", dir.path, NULL);
+    ck_assert_int_eq(hft_program_wait(&agentd, STEP_MS), 2);
+    ck_assert(hft_program_said(&agentd, "this machine has no no-such-user"));
+}
+END_TEST
+
 /* What an agent may ask, and what it is told when that makes no sense. */
 
 static char token[80], sock[300];
@@ -664,6 +702,7 @@ int main(void)
     tcase_add_test(stories, an_agentd_that_crashed_is_followed_by_another_at_once);
     tcase_add_test(stories, an_agent_stands_still_while_nobody_can_be_sure_of_it);
     tcase_add_test(stories, agents_of_a_configuration_keep_their_checkpoints_in_files);
+    tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);
     tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
     tcase_add_checked_fixture(words, scratch, no_scratch);
     tcase_set_timeout(words, 120);
