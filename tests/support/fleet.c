@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -118,7 +119,7 @@ static void kill_all(const struct hft_fleet *fleet, unsigned i)
 
 void hft_fleet_open(struct hft_fleet *fleet)
 {
-    *fleet = (struct hft_fleet){ 0 };
+    *fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS };
     hft_etcd_start(&fleet->etcd, &(struct hft_etcd_options){ .no_fsync = true });
     hft_client_open(&fleet->hand, fleet->etcd.endpoint, NULL);
     (void)snprintf(fleet->endpoint, sizeof fleet->endpoint, "%s", fleet->etcd.endpoint);
@@ -225,12 +226,12 @@ void hft_fleet_until_leads(struct hft_fleet *fleet, unsigned i)
 
 void hft_fleet_host_again(struct hft_fleet *fleet, unsigned i)
 {
-    char name[16], config[PATH_SIZE], state[PATH_SIZE], ttl[16];
+    char name[16], config[PATH_SIZE], state[PATH_SIZE], ttl[32];
 
     (void)snprintf(name, sizeof name, "h%u", i + 1);
     (void)snprintf(config, sizeof config, "%s/%s.yaml", fleet->etcd.dir.path, name);
     (void)snprintf(state, sizeof state, "%s/%s/", fleet->etcd.dir.path, name);
-    (void)snprintf(ttl, sizeof ttl, "%dms", HFT_FLEET_TTL_MS);
+    (void)snprintf(ttl, sizeof ttl, "%" PRId64 "ms", fleet->ttl);
     hft_program_start(&fleet->hosts[i], "agentd", fleet->etcd.dir.path, name, fleet->endpoint,
                       "--config", config, "--state-dir", state, "--ttl", ttl, "--stop-grace",
                       "5s", NULL);

@@ -15,7 +15,7 @@
 
 enum {
     HFT_FLEET_SIZE = 3,
-    HFT_FLEET_TTL_MS = 5000,   /* of agentd: T */
+    HFT_FLEET_TTL_MS = 5000,   /* of agentd, unless a test wants another: T */
     HFT_LEADER_TTL_MS = 3000,  /* of a controller */
     HFT_FLEET_STEP_MS = 60000, /* for one thing to happen */
 };
@@ -25,7 +25,8 @@ struct hft_fleet {
     struct hft_client hand;
     struct hft_program controllers[HFT_FLEET_SIZE];
     struct hft_program hosts[HFT_FLEET_SIZE];
-    char endpoint[HFT_ENDPOINT_MAX]; /* for those that are started from now on */
+    hf_ms ttl;                       /* of agentds that are started from now on, and ... */
+    char endpoint[HFT_ENDPOINT_MAX]; /* ... the etcd that they and controllers use */
     char ledger[HFT_PATH_MAX + 32];
     char crashed[HFT_PATH_MAX + 32]; /* made by whoever reached its crash point */
 };
