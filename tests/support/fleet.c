@@ -411,9 +411,10 @@ void hft_fleet_submit(struct hft_fleet *fleet, const char *task, unsigned steps,
 
 /* The state of a reader of the ledger that follows one task. */
 struct reading {
-    unsigned step;    /* last done */
-    unsigned workers; /* processes so far */
-    long pids[256];   /* of them */
+    unsigned step;       /* last done */
+    unsigned workers;    /* processes so far */
+    long pids[256];      /* of them */
+    unsigned first[256]; /* step of each */
     const char *fault;
 };
 
@@ -430,8 +431,10 @@ static void read_line(struct reading *r, unsigned step, long pid)
                         : "a successor did not go on where its predecessor ended";
     if (step == 0)
         r->fault = "a step that there is not";
-    if (!same && r->workers < sizeof r->pids / sizeof r->pids[0])
+    if (!same && r->workers < sizeof r->pids / sizeof r->pids[0]) {
+        r->first[r->workers] = step;
         r->pids[r->workers++] = pid;
+    }
     r->step = step;
 }
 
@@ -457,6 +460,13 @@ static struct reading read_ledger(const struct hft_fleet *fleet, const char *tas
 unsigned hft_fleet_workers(struct hft_fleet *fleet, const char *task)
 {
     return read_ledger(fleet, task).workers;
+}
+
+unsigned hft_fleet_began_with(struct hft_fleet *fleet, const char *task, unsigned worker)
+{
+    struct reading reading = read_ledger(fleet, task);
+
+    return worker < reading.workers ? reading.first[worker] : 0;
 }
 
 struct mark {

@@ -83,6 +83,8 @@ void hft_fleet_until_step(struct hft_fleet *fleet, const char *task, unsigned st
  * of the one before it or nothing. Returns how many processes worked on it. */
 unsigned hft_fleet_until_done(struct hft_fleet *fleet, const char *task, unsigned steps);
 unsigned hft_fleet_workers(struct hft_fleet *fleet, const char *task);
+/* The first step that the n-th of them did, from 0; 0: it has not done any. */
+unsigned hft_fleet_began_with(struct hft_fleet *fleet, const char *task, unsigned worker);
 
 /* Runs holdfast, which must succeed; returns what it said, to be freed. */
 char *hft_fleet_cli(struct hft_fleet *fleet, ...) __attribute__((sentinel));
