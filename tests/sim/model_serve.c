@@ -118,6 +118,9 @@ static bool has_empty_key(const struct hfs_txn *txn)
 static int check_txn(const struct hfs_etcd *etcd, const struct hfs_txn *txn,
                      struct draft *draft)
 {
+    /* A member asks about space first, whatever else is wrong. */
+    if (etcd->faults.no_space && (has_put(&txn->then) || has_put(&txn->otherwise)))
+        return refuse(draft, HF_ENOSPACE, NO_SPACE);
     if (txn->compare_count > HFS_TXN_MAX_OPS || txn->then.count > HFS_TXN_MAX_OPS ||
         txn->otherwise.count > HFS_TXN_MAX_OPS)
         return refuse(draft, HF_ELIMIT, TOO_MANY);
@@ -125,8 +128,6 @@ static int check_txn(const struct hfs_etcd *etcd, const struct hfs_txn *txn,
         return refuse(draft, HF_EINVAL, NO_KEY);
     if (writes_twice(&txn->then) || writes_twice(&txn->otherwise))
         return refuse(draft, HF_EINVAL, DUPLICATE);
-    if (etcd->faults.no_space && (has_put(&txn->then) || has_put(&txn->otherwise)))
-        return refuse(draft, HF_ENOSPACE, NO_SPACE);
     return HF_OK;
 }
 
