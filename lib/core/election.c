@@ -3,7 +3,9 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define PAUSE_MAX 60000 /* nobody waits longer than this for a leader */
+#define PAUSE_MAX  60000 /* nobody waits longer than this for a leader */
+#define LOOK_EVERY 30000 /* nobody believes for longer than this, unheard, that another leads  \
+                          */
 
 struct hf_election_policy hf_election_policy_default(void)
 {
@@ -43,6 +45,7 @@ struct rule {
 };
 
 static const struct rule FOLLOW = { HF_ELECTION_FOLLOWER, HF_ELECTION_NONE };
+static const struct rule MIND = { HF_ELECTION_FOLLOWER, HF_ELECTION_VERIFY };
 static const struct rule RELEASE = { HF_ELECTION_FOLLOWER, HF_ELECTION_NEW_LEASE };
 static const struct rule AWAIT = { HF_ELECTION_CANDIDATE, HF_ELECTION_NONE };
 static const struct rule LOOK = { HF_ELECTION_CANDIDATE, HF_ELECTION_VERIFY };
@@ -74,7 +77,7 @@ static struct rule when_standing(enum knowledge key, enum proof p)
     case KEY_UNREAD:    return row(p, FOLLOW,  RELEASE, FOLLOW,   LOOK);
     case KEY_ABSENT:    return row(p, FOLLOW,  RELEASE, FOLLOW,   RUN);
     case KEY_UNCERTAIN: return row(p, FOLLOW,  RELEASE, AWAIT,    LOOK);
-    case KEY_OTHERS:    return row(p, FOLLOW,  RELEASE, FOLLOW,   FOLLOW);
+    case KEY_OTHERS:    return row(p, FOLLOW,  RELEASE, FOLLOW,   MIND);
     case KEY_MINE:      return row(p, FOLLOW,  RELEASE, PAUSE,    LEAD);
     case KEY_DOUBTED:   return row(p, FOLLOW,  RELEASE, PAUSE,    RECHECK);
     case KEY_GIVEN_UP:  return row(p, FOLLOW,  RELEASE, RESIGN,   RESIGN);
@@ -147,6 +150,13 @@ static struct rule rule(const struct hf_election *e, hf_ms now)
     return e->standing ? when_standing(key, lease) : when_withdrawn(key, lease);
 }
 
+/* When what is to be done may be done. Another's key is told of by the watch; but one that was
+ * created while a watch lost events is deleted unheard, since the watch never had it. */
+static hf_ms action_at(const struct hf_election *e)
+{
+    return knowledge(e) == KEY_OTHERS ? later(e->due_at, e->heard_at + LOOK_EVERY) : e->due_at;
+}
+
 /* Pauses are for what goes to etcd; to give a lease up needs nobody. */
 static enum hf_election_what due(const struct hf_election *e, hf_ms now)
 {
@@ -154,7 +164,7 @@ static enum hf_election_what due(const struct hf_election *e, hf_ms now)
 
     if (what == HF_ELECTION_NONE || what == HF_ELECTION_NEW_LEASE)
         return what;
-    return e->in_flight == HF_ELECTION_NONE && now >= e->due_at ? what : HF_ELECTION_NONE;
+    return e->in_flight == HF_ELECTION_NONE && now >= action_at(e) ? what : HF_ELECTION_NONE;
 }
 
 void hf_election_init(struct hf_election *e, const struct hf_election_policy *policy)
@@ -197,7 +207,7 @@ hf_ms hf_election_deadline(const struct hf_election *e, hf_ms now)
     current = rule(e, now);
     lapsed = rule(e, later(now, e->proven_until));
     if (current.what != HF_ELECTION_NONE && e->in_flight == HF_ELECTION_NONE)
-        deadline = e->due_at;
+        deadline = action_at(e);
     if ((lapsed.state != current.state || lapsed.what != current.what) &&
         e->proven_until < deadline)
         deadline = e->proven_until;
@@ -303,6 +313,7 @@ static int learn(struct hf_election *e, const struct hf_election_key *key, hf_ms
         e->uncertain = false;
     e->key = *key;
     e->read = true;
+    e->heard_at = now;
     *ret_news = true;
     return HF_OK;
 }

@@ -112,6 +112,7 @@ struct hf_election {
 
     bool read; /* `key` is valid */
     struct hf_election_key key;
+    hf_ms heard_at;   /* of it */
     int64_t top_term; /* highest ever seen, whosever it was, */
     int64_t top_lease;
     int64_t resigned; /* the term that we gave up */

@@ -146,7 +146,26 @@ START_TEST(the_loser_follows_and_waits_for_the_deletion)
     answer(&e, held(OTHER, 19), NOW);
     ck_assert_int_eq(state(&e, NOW), HF_ELECTION_FOLLOWER);
     ck_assert_int_eq(hf_election_next(&e, NOW).term, 0);
-    ck_assert_int_eq(hf_election_deadline(&e, NOW), HF_ELECTION_NEVER);
+    ck_assert_int_eq(what(&e, NOW), HF_ELECTION_NONE);
+}
+END_TEST
+
+START_TEST(who_hears_nothing_of_the_leaders_key_for_long_reads_it)
+{
+    struct hf_election e = campaigning();
+    hf_ms later = NOW + 30000;
+
+    answer(&e, held(OTHER, 19), NOW);
+    ck_assert_int_eq(hf_election_deadline(&e, NOW), later);
+    ck_assert_int_eq(what(&e, later - 1), HF_ELECTION_NONE);
+    ck_assert_int_eq(what(&e, later), HF_ELECTION_VERIFY);
+    ck_assert_int_eq(state(&e, later), HF_ELECTION_FOLLOWER);
+    hf_election_on_sent(&e, HF_ELECTION_VERIFY, later);
+    answer(&e, held(OTHER, 19), later);
+    ck_assert_int_eq(what(&e, later + 29999), HF_ELECTION_NONE);
+    hf_election_on_sent(&e, HF_ELECTION_VERIFY, later + 30000);
+    answer(&e, absent(25), later + 30000);
+    ck_assert_int_eq(what(&e, later + 31000), HF_ELECTION_CAMPAIGN);
 }
 END_TEST
 
@@ -481,6 +500,7 @@ int main(void)
     tcase_add_test(t, a_deletion_that_is_told_twice_does_not_prolong_the_wait);
     tcase_add_test(t, the_winner_leads_with_the_create_revision_as_term);
     tcase_add_test(t, the_loser_follows_and_waits_for_the_deletion);
+    tcase_add_test(t, who_hears_nothing_of_the_leaders_key_for_long_reads_it);
     tcase_add_test(t, the_watch_may_tell_of_the_victory_before_the_answer);
     tcase_add_test(t, an_unknown_outcome_is_resolved_by_reading_the_key);
     tcase_add_test(t, news_from_the_watch_resolve_an_unknown_outcome_as_well);
