@@ -112,6 +112,11 @@ static enum node_why may_restart(struct hf_node *node, struct node_agent *a,
     };
     struct hf_restart_decision decision;
 
+    if (!hf_node_exists(&a->spec)) {
+        hf_node_say(a, "it was removed", "its agentd registers it when it begins anew",
+                    HF_NODE_NEVER);
+        return START_NONE;
+    }
     if (!node->leaderless || (a->guest && !a->started)) {
         hf_node_say(a, "starting it is for the leader to order", "nothing", HF_NODE_NEVER);
         return START_NONE;

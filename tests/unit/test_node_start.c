@@ -489,6 +489,16 @@ START_TEST(while_nobody_leads_its_own_agentd_restarts_it)
 }
 END_TEST
 
+START_TEST(what_a_person_removed_is_not_restarted_though_nobody_leads)
+{
+    ended();
+    erase("controller/leader");
+    erase("agents/a/spec");
+    wait(3600000);
+    expect("");
+}
+END_TEST
+
 START_TEST(what_finished_is_restarted_when_there_is_work)
 {
     running();
@@ -595,6 +605,7 @@ static void add_stories(TCase *t)
     tcase_add_loop_test(t, a_guest_that_cannot_be_started_here_is_refused, 0, COUNT(UNFIT));
     tcase_add_test(t, there_is_room_for_some_guests_only);
     tcase_add_test(t, while_nobody_leads_its_own_agentd_restarts_it);
+    tcase_add_test(t, what_a_person_removed_is_not_restarted_though_nobody_leads);
     tcase_add_test(t, what_finished_is_restarted_when_there_is_work);
     tcase_add_test(t, a_local_restart_that_cannot_be_is_counted);
     tcase_add_test(t, an_end_without_an_exit_is_restarted_too);
