@@ -166,10 +166,29 @@ void hfs_check_commit(struct hfs_check *check, const struct hfs_process *writer)
         hfs_check_note_done(check);
 }
 
+/* An agent that a person removed stays removed, also where a compaction took the deletion out
+ * of what was saved. */
+static void keep_removed(struct hfs_check *check, const struct c_agent *before, size_t count,
+                         hfs_rev revision)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct c_agent *agent = hfs_check_agent(check, before[i].name);
+
+        if (!before[i].removed || before[i].removed_rev > revision || agent->spec_at != 0)
+            continue;
+        agent->removed = true;
+        agent->removed_rev = before[i].removed_rev;
+    }
+}
+
 void hfs_check_restored(struct hfs_check *check)
 {
     const struct hfs_store *store = hfs_etcd_get_store(check->etcd);
+    size_t count = check->agent_count;
+    struct c_agent *before = hfs_alloc((count + 1) * sizeof *before);
 
+    if (count > 0)
+        memcpy(before, check->agents, count * sizeof *before);
     check->agent_count = check->task_count = check->host_count = 0;
     check->clock_s = 0;
     check->leader_rev = check->leader_lease = 0;
@@ -177,10 +196,11 @@ void hfs_check_restored(struct hfs_check *check)
     check->restored_at = check->world->now;
     check->writer = NULL;
     check->was_restored = true;
-    /* What was deleted, too: an agent that a person removed stays removed. */
     for (size_t i = 0; i < store->key_count; i++)
         take_entry(check, store->keys[i]->newest);
     look(check, false);
+    keep_removed(check, before, count, store->revision);
+    free(before);
     check->revision = store->revision;
 }
 

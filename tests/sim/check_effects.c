@@ -28,7 +28,7 @@ static bool is_registered(struct hfs_check *check, const char *agent, const char
 /* A person's word reaches a process when it asks the next time. */
 static bool is_taken_away(const struct c_task *task, const char *instance)
 {
-    if (!task->exists || task->by_person)
+    if (!task->exists || task->by_person || strcmp(task->dismissed, instance) == 0)
         return false;
     return task->owner[0] == '\0' || strcmp(task->owner_instance, instance) != 0;
 }

@@ -33,12 +33,13 @@ struct c_life {
 
 struct c_agent {
     char name[HFS_NAME];
-    struct c_life life; /* the last one; `present` while it is there */
-    bool stopped;       /* by `wanted` */
-    bool removed;       /* its spec was there, and was deleted */
-    hf_ms spec_at;      /* when that was changed last */
-    bool holds;         /* its fence policy: it runs on through an outage */
-    size_t commands;    /* outstanding, on all hosts */
+    struct c_life life;  /* the last one; `present` while it is there */
+    bool stopped;        /* by `wanted` */
+    bool removed;        /* its spec was there, and was deleted, */
+    hfs_rev removed_rev; /* at this revision */
+    hf_ms spec_at;       /* when that was changed last */
+    bool holds;          /* its fence policy: it runs on through an outage */
+    size_t commands;     /* outstanding, on all hosts */
     char command_host[HFS_NAME], command_task[HFS_NAME]; /* of the last one */
     hf_ms command_at;
     int64_t exit_rev;          /* incarnation of which the last exit tells; 0: of none, */
@@ -76,8 +77,9 @@ struct c_task {
     char role[HFS_NAME];
     bool exists, indexed;
     Holdfast__V1__Task__State state;
-    char owner[HFS_NAME]; /* empty: nobody */
-    bool by_person;       /* since it was taken last, a person has had a say */
+    char owner[HFS_NAME];     /* empty: nobody */
+    bool by_person;           /* since it was taken last, a person has had a say */
+    char dismissed[HFS_NAME]; /* the process that a person took it from last */
     int64_t owner_rev;
     int32_t attempt;
     int64_t head;     /* of its checkpoints */

@@ -377,6 +377,8 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     if (wrote(&before, change->record, HF_WRITER_OPERATOR)) {
         known->resets = 0;
         known->by_person = true;
+        if (before.owner[0] != '\0')
+            (void)snprintf(known->dismissed, HFS_NAME, "%s", before.owner_instance);
     }
     for (size_t i = 0; i < sizeof WRITERS / sizeof WRITERS[0]; i++) {
         op_id = hf_plan_find_op_id(change->record, WRITERS[i]);
@@ -489,6 +491,7 @@ static void apply_spec(struct hfs_check *check, const struct c_change *change)
     if (spec == NULL && !change->deleted)
         return; /* nobody can read it: what it said before holds */
     agent->removed = change->deleted;
+    agent->removed_rev = change->deleted ? change->entry->mod_rev : 0;
     if (agent->removed)
         agent->order_count = 0; /* with all that was counted, by a person */
     agent->holds = spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__hold;
