@@ -332,14 +332,17 @@ static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
                            ret);
 }
 
-/* Whoever says that it shall run after it was seen to end knows how it ended. */
-static bool is_asked_for(const struct hf_agent *agent)
+/* Whoever says that it shall run after it was seen to end knows how it ended. What began after
+ * that word has been given already; its end may be one that nobody wrote down. */
+static bool is_asked_for(const struct hf_engine *e, const struct hf_agent *agent,
+                         const struct hf_death *death)
 {
     const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
+    int64_t said = agent->wanted.seen.mod_rev;
 
     return wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__running &&
-           hf_agent_exit(agent) != NULL &&
-           agent->wanted.seen.mod_rev > agent->exit.seen.mod_rev;
+           hf_agent_exit(agent) != NULL && said > agent->exit.seen.mod_rev &&
+           hf_life_number(e->generation, said) > death->life;
 }
 
 /* There may be work already, which the role was not asked about while nobody slept. */
@@ -366,7 +369,7 @@ static int restart(struct hf_engine *e, struct hf_agent *agent, const struct hf_
         .ordered = agent->commands != NULL && !hf_mutated(e, HF_MUTANT_NO_OUTSTANDING),
         .has_work = agent->role != NULL && agent->role->pending_count > 0 && state->called,
         .host_gone = is_host_gone(e, agent),
-        .asked = is_asked_for(agent),
+        .asked = is_asked_for(e, agent, death),
     };
     struct hf_restart_decision d;
     int err = ask_other_host(e, agent, death, &facts.has_other_host);

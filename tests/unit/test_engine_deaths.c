@@ -217,6 +217,30 @@ START_TEST(who_is_wanted_stopped_is_not_started)
 }
 END_TEST
 
+/* A person's word is for the end that it followed, and for none that comes after. */
+START_TEST(who_was_asked_for_once_is_started_once)
+{
+    put("agents/a/spec",
+        "{\"role\":\"r\",\"launcher\":\"w\",\"home\":\"h1\",\"restart\":\"never\"}");
+    agent_ends("a", "crashed");
+    pass(60000);
+    ck_assert_str_eq(get("commands/h1/a"), "");
+    put("wanted/a", "{\"state\":\"running\"}");
+    pass(5000);
+    ck_assert_str_ne(get("commands/h1/a"), "");
+    host_serves("h1", "a", 0x1, "three", NULL);
+    pass(60000);
+    ignore();
+    expire(0x1); /* nobody writes how it ended: the exit is still that of the life before */
+    host_joins("h1", 0x3);
+    pass(600000);
+    ck_assert_ptr_null(strstr(said.data, "put commands/"));
+    put("wanted/a", "{\"state\":\"running\",\"reason\":\"again\"}");
+    pass(5000);
+    ck_assert_str_ne(get("commands/h1/a"), "");
+}
+END_TEST
+
 START_TEST(who_finished_is_started_when_there_is_work_and_once)
 {
     agent_ends("a", "finished");
@@ -314,6 +338,7 @@ int main(void)
     TCase *t = tcase_create("deaths");
 
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, who_was_asked_for_once_is_started_once);
     tcase_add_test(t, a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step);
     tcase_add_test(t, every_guard_of_it_is_there);
     tcase_add_test(t, an_expiry_is_judged_after_its_grace);
