@@ -47,7 +47,9 @@ static int run(struct cli *cli)
         .what = "host drained",
         .then = "gets no new starts; what runs there ends, and is started elsewhere",
     };
-    static const struct cli_want LEAVE = { .ends = true, .what = "agent moved: host drained" };
+    struct cli_want leave = { .ends = true,
+                              .host = cli->args[0],
+                              .what = "agent moved: host drained" };
     struct names names = { .host = cli->args[0] };
     int rc = cli_change_host(cli, &CORDON);
 
@@ -56,7 +58,7 @@ static int run(struct cli *cli)
     if (rc == HF_OK)
         rc = cli_list(cli, HF_KEY_IN_AGENTS, NULL, add, &names);
     for (size_t i = 0; rc == HF_OK && i < names.count; i++)
-        rc = cli_want_of(cli, names.items[i], "its host is drained", &LEAVE);
+        rc = cli_want_of(cli, names.items[i], "its host is drained", &leave);
     for (size_t i = 0; i < names.count; i++)
         free(names.items[i]);
     free(names.items);

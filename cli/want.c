@@ -1,5 +1,7 @@
 #include "cli/want.h"
 
+#include <string.h>
+
 #include "cli/agents.h"
 #include "cli/audit.h"
 #include "core/rows.h"
@@ -65,17 +67,34 @@ static void release(struct hf_plan *plan, const char *agent, const struct known 
 struct wish {
     const char *agent, *reason;
     const struct cli_want *want;
+    bool needless; /* it does not concern it any more */
 };
+
+/* What a person stopped stays stopped, and what has left is not called back. */
+static bool concerns(const struct cli_want *want, const struct known *known)
+{
+    const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)known->wanted.message;
+    const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)known->live.message;
+
+    if (want->host == NULL)
+        return true;
+    return live != NULL && strcmp(live->host, want->host) == 0 &&
+           (wanted == NULL || wanted->state == HOLDFAST__V1__WANTED__STATE__running);
+}
 
 static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
 {
-    const struct wish *wish = arg;
+    struct wish *wish = arg;
     const struct cli_want *want = wish->want;
     const char *agent = wish->agent;
     struct known known = { 0 };
     Holdfast__V1__Wanted next = HOLDFAST__V1__WANTED__INIT;
     int rc = learn(cli, agent, &known);
 
+    if (rc == HF_OK && !concerns(want, &known)) {
+        wish->needless = true;
+        rc = HF_ECANCELED;
+    }
     if (rc == HF_OK) {
         int64_t life = cli_number(known.generation, known.live.seen.create_rev);
 
@@ -88,6 +107,9 @@ static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
         if (want->ends && known.live.message != NULL && life > next.end_upto)
             next.end_upto = life;
         hf_row_want(plan, agent, &known.wanted.seen, &next);
+        if (want->host != NULL)
+            hf_plan_guard(plan, (struct hf_key){ .kind = HF_KEY_AGENT_LIVE, .name = agent },
+                          HF_GUARD_CREATE, known.live.seen.create_rev);
         if (want->releases)
             release(plan, agent, &known);
     }
@@ -119,12 +141,13 @@ int cli_want_of(struct cli *cli, const char *agent, const char *reason,
     struct wish wish = { .agent = agent, .reason = reason, .want = want };
     int rc = hf_name_check("agent", agent, &cli->err);
 
-    return rc == HF_OK ? cli_act(cli, &(struct cli_act){ .fill = fill,
-                                                         .arg = &wish,
-                                                         .agent = agent,
-                                                         .what = want->what,
-                                                         .reason = reason })
-                       : rc;
+    if (rc == HF_OK)
+        rc = cli_act(cli, &(struct cli_act){ .fill = fill,
+                                             .arg = &wish,
+                                             .agent = agent,
+                                             .what = want->what,
+                                             .reason = reason });
+    return wish.needless ? HF_OK : rc;
 }
 
 int cli_want(struct cli *cli, const struct cli_want *want)

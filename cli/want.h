@@ -8,6 +8,7 @@ struct cli_want {
     bool stopped;     /* what is wanted */
     bool ends;        /* the life that it has now must end */
     bool releases;    /* from being held */
+    const char *host; /* only of who lives there and shall run; NULL: of anybody */
     const char *what; /* for the audit trail */
     const char *then; /* printed: what follows */
 };

@@ -369,6 +369,18 @@ START_TEST(a_host_is_drained)
 }
 END_TEST
 
+START_TEST(what_a_person_stopped_is_not_called_back_by_a_drain)
+{
+    put_fleet();
+    cli("stop", "w1"); /* which takes a while: it lives on */
+    ck_assert_int_eq(last.status, 0);
+    cli("host", "drain", "node-7");
+    ck_assert_int_eq(last.status, 0);
+    ck_assert_ptr_nonnull(strstr(look("hosts/node-7/record").value, "\"cordoned\":true"));
+    ck_assert_ptr_nonnull(strstr(look("wanted/w1").value, "\"state\":\"stopped\""));
+}
+END_TEST
+
 static bool is_logged(void *arg)
 {
     (void)arg;
@@ -438,6 +450,7 @@ int main(void)
     tcase_add_test(t, a_storm_is_held_and_let_go_on);
     tcase_add_test(t, checkpoints_are_read_and_held_against_their_digests);
     tcase_add_test(t, a_host_is_drained);
+    tcase_add_test(t, what_a_person_stopped_is_not_called_back_by_a_drain);
     tcase_add_test(t, an_agent_s_words_are_shown_where_it_runs);
     tcase_add_test(t, a_mistake_is_answered_with_what_to_do);
     return hft_suite_run("e2e: cli", t, NULL);
