@@ -41,11 +41,28 @@ void link_resume_forget(struct link_process *process)
     process->resume = NULL;
 }
 
+/* The same number may be another body by now: of a task that was submitted anew, or of an etcd
+ * that was restored. */
+static void drop_task(struct link_resume **at, const char *task)
+{
+    while (*at != NULL) {
+        struct link_resume *found = *at;
+
+        if (strcmp(found->task, task) != 0) {
+            at = &found->next;
+            continue;
+        }
+        *at = found->next;
+        free(found);
+    }
+}
+
 void link_resume_keep(struct link *link, const char *task, int64_t seq,
                       const struct link_stored *stored)
 {
     struct link_resume *resume;
 
+    drop_task(&link->verified, task);
     if (stored->err != HF_OK || stored->body.len > KEPT_BYTES)
         return;
     resume = hf_calloc(1, sizeof *resume + stored->body.len);
