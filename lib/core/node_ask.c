@@ -376,8 +376,15 @@ int hf_node_ask_answer(struct node_agent *a, struct hf_event_answer *answer)
     return HF_OK;
 }
 
+static void answer_failed(struct node_ask *ask, int err)
+{
+    hf_node_answer(ask, err != HF_OK ? err : HF_EAGAIN, "it was not written: %s",
+                   hf_err_text(err));
+}
+
 /* A write that was refused, or whose outcome is not known, is decided anew on a fresh read,
- * which also shows by its op_id whether it is there. */
+ * which also shows by its op_id whether it is there. A full etcd may have written it when it
+ * said so first; that it says so again tells that it did not, and will not. */
 void hf_node_ask_outcome(struct node_agent *a, const struct hf_event_outcome *outcome)
 {
     struct node_ask *ask = a->asking;
@@ -389,13 +396,15 @@ void hf_node_ask_outcome(struct node_agent *a, const struct hf_event_outcome *ou
     case HF_OUTCOME_DONE: hf_node_ask_done(a, ask); break;
     case HF_OUTCOME_REFUSED:
     case HF_OUTCOME_UNKNOWN:
+        if (outcome->err == HF_ENOSPACE && ask->full) {
+            answer_failed(ask, outcome->err);
+            break;
+        }
+        ask->full = outcome->err == HF_ENOSPACE;
         ask->reread = true;
         ask->stage = ASK_NEW;
         hf_node_ask_again(a, ask, outcome->outcome == HF_OUTCOME_UNKNOWN);
         break;
-    case HF_OUTCOME_FAILED:
-        hf_node_answer(ask, outcome->err != HF_OK ? outcome->err : HF_EAGAIN,
-                       "it was not written: %s", hf_err_text(outcome->err));
-        break;
+    case HF_OUTCOME_FAILED: answer_failed(ask, outcome->err); break;
     }
 }

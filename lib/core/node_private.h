@@ -119,6 +119,7 @@ struct node_ask {
     size_t cursor;             /* of a claim: owned tasks that were looked at */
     bool looked;               /* of a claim: all of them were */
     bool reread;               /* an attempt was refused, or its outcome is not known */
+    bool full;                 /* etcd had no space for it */
     int err;
     char why[NODE_TEXT_SIZE];
     int64_t seq;

@@ -34,8 +34,10 @@ static struct hf_status unavailable(const char *message)
 
 static struct hf_status exhausted(const char *message)
 {
+    /* The write that finds out that there is no more space is applied, and answered so all the
+     * same; those after it are not, and look no different. */
     if (says(message, "space exceeded"))
-        return (struct hf_status){ .err = HF_ENOSPACE };
+        return (struct hf_status){ .err = HF_ENOSPACE, .unknown = true };
     if (says(message, "too many requests"))
         return (struct hf_status){ .err = HF_EAGAIN, .retry = true, .overload = true };
     return (struct hf_status){ .err = HF_ELIMIT };

@@ -198,7 +198,8 @@ static void on_answer(const struct hfs_answer *answer, void *arg)
         client->budget++;
     finish(call, (struct hfs_outcome){
                      .result = { .err = answer->err,
-                                 .maybe_applied = answer->err != HF_OK && call->resent > 0,
+                                 .maybe_applied = answer->err == HF_ENOSPACE ||
+                                                  (answer->err != HF_OK && call->resent > 0),
                                  .message = answer->message,
                                  .header = { .cluster_id = answer->header.cluster_id,
                                              .member_id = answer->header.member_id,

@@ -33,7 +33,7 @@ struct process {
 };
 
 /* What becomes of the next write. */
-enum fate { COMMIT, LOSE, LOSE_DONE, FAIL, WITHHOLD, LATE };
+enum fate { COMMIT, LOSE, LOSE_DONE, FAIL, WITHHOLD, LATE, FULL, FULL_DONE };
 
 static struct {
     struct hf_node *node;
@@ -57,7 +57,7 @@ static struct {
     int verify_err;
     bool verify_hangs;
     uint64_t verify;     /* the last that was asked for */
-    enum fate fate;      /* of one write, then COMMIT again */
+    enum fate fate;      /* of one write, then COMMIT again; of all from FULL and FULL_DONE */
     int spared;          /* writes before that one */
     uint64_t withheld;   /* token of a write that was not answered yet */
     struct hf_plan plan; /* and what it is */
@@ -281,7 +281,8 @@ static inline void on_write(struct hf_intent *intent)
 {
     static const char *const ENDS[] = {
         [COMMIT] = "",       [LOSE] = ": no answer",     [LOSE_DONE] = ": no answer",
-        [FAIL] = ": failed", [WITHHOLD] = ": under way", [LATE] = ": no answer"
+        [FAIL] = ": failed", [WITHHOLD] = ": under way", [LATE] = ": no answer",
+        [FULL] = ": full",   [FULL_DONE] = ": full"
     };
     struct hf_buf text = { 0 };
     enum fate fate = w.spared-- > 0 ? COMMIT : w.fate;
@@ -289,10 +290,10 @@ static inline void on_write(struct hf_intent *intent)
 
     if (w.spared < 0) {
         w.spared = 0;
-        w.fate = COMMIT;
+        w.fate = fate == FULL || fate == FULL_DONE ? FULL : COMMIT;
     }
     hf_plan_describe(&intent->plan, &text);
-    if (fate == COMMIT || fate == LOSE_DONE)
+    if (fate == COMMIT || fate == LOSE_DONE || fate == FULL_DONE)
         done = commit(&intent->plan);
     if (!w.quiet || !done || fate != COMMIT)
         say("%s%s%s\n", text.data, done ? "" : ": refused", ENDS[fate]);
@@ -301,6 +302,8 @@ static inline void on_write(struct hf_intent *intent)
         answer_write(intent->token, done ? HF_OUTCOME_DONE : HF_OUTCOME_REFUSED, 0);
     else if (fate == LOSE || fate == LOSE_DONE || fate == LATE)
         answer_write(intent->token, HF_OUTCOME_UNKNOWN, HF_ETIMEOUT);
+    else if (fate == FULL || fate == FULL_DONE)
+        answer_write(intent->token, HF_OUTCOME_UNKNOWN, HF_ENOSPACE);
     else if (fate == FAIL)
         answer_write(intent->token, HF_OUTCOME_FAILED, HF_ENOSPACE);
     if (fate == WITHHOLD) {

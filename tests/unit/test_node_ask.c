@@ -166,6 +166,23 @@ START_TEST(a_checkpoint_whose_outcome_is_unknown_is_stored_once)
 }
 END_TEST
 
+/* The write that finds etcd full is applied; those after it are not. */
+START_TEST(a_full_etcd_may_have_stored_the_checkpoint)
+{
+    working();
+    w.fate = FULL_DONE;
+    ask_checkpoint("t");
+    ignore();
+    wait(1000);
+    expect("reply 3 OK t seq 1\n");
+    ask_checkpoint("t");
+    run_node();
+    wait(1000);
+    ck_assert_ptr_nonnull(strstr(w.log, "reply 4 ENOSPACE"));
+    ck_assert_ptr_null(get("checkpoints/t/0000000000000000002"));
+}
+END_TEST
+
 /* Submissions. */
 
 static void ask_submit(const char *id, const char *role)
@@ -539,6 +556,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, without_etcd_the_agent_is_told_to_try_again);
     tcase_add_test(t, checkpoints_form_a_chain);
     tcase_add_test(t, a_checkpoint_whose_outcome_is_unknown_is_stored_once);
+    tcase_add_test(t, a_full_etcd_may_have_stored_the_checkpoint);
     tcase_add_test(t, a_task_is_submitted_once);
     tcase_add_test(t, a_task_without_an_id_gets_one);
     tcase_add_test(t, a_submission_that_makes_no_sense_is_refused);

@@ -59,7 +59,7 @@ static const struct {
 
     /* 8 is three things. */
     { GRPC_STATUS_RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", HF_ENOSPACE,
-      0 },
+      UNKNOWN },
     { GRPC_STATUS_RESOURCE_EXHAUSTED, "etcdserver: too many requests", HF_EAGAIN,
       RETRY | OVERLOAD },
     { GRPC_STATUS_RESOURCE_EXHAUSTED,
