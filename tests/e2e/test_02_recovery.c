@@ -296,6 +296,25 @@ static void check_metrics(char *text)
     ck_assert_uint_gt(samples, 100);
 }
 
+/* What Prometheus itself says of them, where its tool is installed. */
+static void check_with_promtool(const char *text)
+{
+    char file[HFT_PATH_MAX + 32], command[HFT_PATH_MAX + 128];
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+    FILE *out;
+
+    (void)snprintf(file, sizeof file, "%s/metrics", server.dir.path);
+    out = fopen(file, "we");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_ge(fputs(text, out), 0);
+    ck_assert_int_eq(fclose(out), 0);
+    (void)snprintf(command, sizeof command,
+                   "command -v promtool >/dev/null || exit 0; promtool check metrics <%s 2>&1",
+                   file);
+    hft_process_run((const char *[]){ "sh", "-c", command, NULL }, NULL, &output);
+    ck_assert_msg(output.status == 0 && output.out[0] == '\0', "promtool: %s", output.out);
+}
+
 static bool is_ready(void *arg)
 {
     HF_CLEANUP_FREE char *body = NULL;
@@ -327,6 +346,7 @@ START_TEST(metrics_tell_what_is_there_and_what_was_done)
     expect_metric(body, "\nholdfast_agent_ends_total 1\n");
     expect_metric(body, "\nholdfast_detection_seconds_count 1\n");
     expect_metric(body, "\nholdfast_storm_state{state=\"normal\"} 1\n");
+    check_with_promtool(body);
     check_metrics(body);
     ck_assert_int_eq(hft_http_get(port, "/nothing", &other), 404);
     ck_assert_int_eq(hft_program_stop(&a), 0);
