@@ -82,8 +82,10 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
                            spec->launcher, spec->home[0] != '\0' ? spec->home : "anywhere");
     if (rc == HF_OK && report != NULL)
         rc = cli_chain_add(chain, report->at, agent->report.seen.mod_rev, take(&agent->report),
-                           NULL, 0, "said of itself: %s, phase \"%s\"",
-                           cli_state_name(report->state), report->phase);
+                           NULL, 0, "said of itself: %s%s%s",
+                           report->state != 0 ? cli_state_name(report->state)
+                                              : "that it works, but no state",
+                           report->phase[0] != '\0' ? ", phase " : "", report->phase);
     if (rc == HF_OK && wanted != NULL)
         rc = cli_chain_add(
             chain, NULL, agent->wanted.seen.mod_rev, NULL, NULL, 0, "wanted %s by %s%s%s",
@@ -164,13 +166,16 @@ static int explain_task(struct cli *cli, struct cli_record *record)
     struct cli_chain chain = { .cli = cli, .task = cli->args[0] };
     const Holdfast__V1__Task *task = cli_task_of(record);
     const char *owner = task->owner != NULL ? task->owner->agent : "";
+    bool at_work = task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+                   task->state == HOLDFAST__V1__TASK__STATE__in_progress;
+    const char *reason = at_work ? "" : task->reason; /* why it was taken away is over */
     char verdict[300];
     int rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_RECOVERY, .name = cli->args[0] },
                       &recovery);
 
     (void)snprintf(verdict, sizeof verdict, "%s%s%s%s%s", hf_task_state_name(task->state),
-                   owner[0] != '\0' ? ", by " : "", owner, task->reason[0] != '\0' ? ": " : "",
-                   task->reason);
+                   owner[0] != '\0' ? ", by " : "", owner, reason[0] != '\0' ? ": " : "",
+                   reason);
     if (rc == HF_OK)
         rc = cli_chain_add(&chain, NULL, record->seen.create_rev, NULL, NULL, 0,
                            "submitted for role %s", task->role);

@@ -106,11 +106,14 @@ static int print_json(struct cli_chain *chain, const char *verdict,
     return cli_out_json(chain->cli, &all.base);
 }
 
+enum { WHAT_COLUMN = 33 }; /* behind revision and time */
+
 int cli_chain_print(struct cli_chain *chain, const char *verdict,
                     const Holdfast__V1__Next *next)
 {
     HF_CLEANUP_BUF struct hf_buf out = { 0 };
     char text[CLI_AGE_SIZE];
+    int column;
 
     if (chain->count > 0)
         qsort(chain->steps, chain->count, sizeof *chain->steps, by_revision);
@@ -120,11 +123,14 @@ int cli_chain_print(struct cli_chain *chain, const char *verdict,
     for (size_t i = 0; i < chain->count; i++) {
         const Holdfast__V1__Explanation__Step *step = &chain->steps[i].step;
 
-        hf_buf_printf(&out, "%10lld  %-19s  %s\n", (long long)step->revision,
-                      cli_time(step->at, text), step->what);
-        for (size_t e = 0; e < step->n_evidence; e++)
-            hf_buf_printf(&out, "%33s%s: %s\n", "", step->evidence[e]->source,
-                          step->evidence[e]->text);
+        hf_buf_printf(&out, "%10lld  %-19s  ", (long long)step->revision,
+                      cli_time(step->at, text));
+        cli_out_wrapped(&out, WHAT_COLUMN, step->what);
+        for (size_t e = 0; e < step->n_evidence; e++) {
+            column = snprintf(NULL, 0, "%*s%s: ", WHAT_COLUMN, "", step->evidence[e]->source);
+            hf_buf_printf(&out, "%*s%s: ", WHAT_COLUMN, "", step->evidence[e]->source);
+            cli_out_wrapped(&out, (size_t)column, step->evidence[e]->text);
+        }
     }
     hf_buf_printf(&out, "\nnext: %s", next != NULL ? next->what : "nothing by itself");
     hf_buf_printf(&out, next != NULL && next->at != NULL ? " %s\n" : "%s\n",

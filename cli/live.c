@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "cli/agents.h"
 #include "cli/out.h"
 #include "cli/store.h"
 #include "cli/tasks.h"
@@ -165,7 +166,9 @@ static void add_agent(struct cli_table *table, const struct hf_agent *agent)
     else
         cli_table_add(table, CLI_PLAIN, "%s", "");
     cli_table_add(table, CLI_PLAIN, "%" PRId32, health != NULL ? health->restarts : 0);
-    cli_table_add(table, health != NULL && health->held ? CLI_BAD : CLI_PLAIN, "%s",
+    cli_table_add(table, health != NULL && health->held ? CLI_BAD : CLI_PLAIN, "%s%s%s",
+                  cli_agent_verdict(agent),
+                  health != NULL && health->why[0] != '\0' ? ": " : "",
                   health != NULL ? health->why : "");
 }
 

@@ -85,6 +85,29 @@ static void make_printable(char *text)
 
 /* Tables. */
 
+void cli_out_wrapped(struct hf_buf *out, size_t indent, const char *text)
+{
+    size_t limit = line_width(), column = indent;
+
+    while (*text != '\0') {
+        size_t len = strcspn(text, " "), width = 0;
+
+        for (size_t i = 0; i < len; i++)
+            width += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (column > indent && column + 1 + width > limit) {
+            hf_buf_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            hf_buf_putc(out, ' ');
+            column++;
+        }
+        hf_buf_append(out, text, len);
+        column += width;
+        text += len + strspn(text + len, " ");
+    }
+    hf_buf_putc(out, '\n');
+}
+
 void cli_table_init(struct cli_table *table, const struct cli_column *columns, size_t count)
 {
     *table = (struct cli_table){ .columns = columns, .column_count = count };

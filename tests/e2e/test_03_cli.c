@@ -252,6 +252,27 @@ START_TEST(a_task_is_submitted_once_followed_cancelled_and_retried)
 }
 END_TEST
 
+/* On a terminal of eighty columns no word is cut in two. */
+START_TEST(an_explanation_fits_the_line)
+{
+    put_fleet();
+    (void)put("tasks/report-2",
+              "{\"id\":\"report-2\",\"role\":\"writer\",\"state\":\"in_progress\","
+              "\"owner\":{\"agent\":\"w1\"},\"reason\":\"its owner is gone\"}",
+              HF_NO_LEASE);
+    hft_output_done(&last);
+    hft_cli_env((const char *const[]){ "COLUMNS=80", NULL }, &last, server.endpoint, "explain",
+                "w1", NULL);
+    expect(0, NULL);
+    ck_assert_msg(strstr(last.out, " described: role writer, launcher writer, home\n"
+                                   "                                 anywhere\n") != NULL,
+                  "%s", last.out);
+    cli("explain", "report-2"); /* why it was once taken away does not hold any more */
+    ck_assert_msg(strstr(last.out, "report-2 is in_progress, by w1\n") == last.out, "%s",
+                  last.out);
+}
+END_TEST
+
 START_TEST(what_must_hold_is_checked_and_named)
 {
     put_fleet();
@@ -445,6 +466,7 @@ int main(void)
     tcase_add_test(t, an_agent_is_stopped_and_a_held_one_released);
     tcase_add_test(t, a_host_is_cordoned_and_given_up);
     tcase_add_test(t, a_task_is_submitted_once_followed_cancelled_and_retried);
+    tcase_add_test(t, an_explanation_fits_the_line);
     tcase_add_test(t, what_must_hold_is_checked_and_named);
     tcase_add_test(t, a_bad_record_is_named_and_the_others_are_shown);
     tcase_add_test(t, a_storm_is_held_and_let_go_on);
