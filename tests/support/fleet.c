@@ -130,6 +130,15 @@ void hft_fleet_open(struct hft_fleet *fleet)
                fleet->ledger);
 }
 
+void hft_fleet_launch(struct hft_fleet *fleet, const char *script)
+{
+    write_file(fleet, "agent.sh", "%s", script);
+    write_file(fleet, "worker.yaml",
+               "name: worker\ncommand: [sh, %s/agent.sh]\n"
+               "environment: [LEDGER=%s, DEMO=" HOLDFAST_DEMO_AGENT "]\n",
+               fleet->etcd.dir.path, fleet->ledger);
+}
+
 static void check_log(const struct hft_program *program)
 {
     if (program->log_file[0] == '\0')
@@ -255,8 +264,8 @@ void hft_fleet_host(struct hft_fleet *fleet, unsigned i, ...)
                        k > 0 ? ", " : "", file);
     }
     (void)snprintf(config, sizeof config, "h%u.yaml", i + 1);
-    write_file(fleet, config, "host: h%u\nlaunchers: [worker.yaml]\nagents: [%s]\n", i + 1,
-               list);
+    write_file(fleet, config, "host: h%u\nlaunchers: [worker.yaml]\n%s%s%s", i + 1,
+               list[0] != '\0' ? "agents: [" : "", list, list[0] != '\0' ? "]\n" : "");
     hft_fleet_host_again(fleet, i);
 }
 

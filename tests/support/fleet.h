@@ -35,6 +35,10 @@ void hft_fleet_open(struct hft_fleet *fleet);
 /* Ends every process of the fleet; fails the test when one of their sanitizers complained. */
 void hft_fleet_close(struct hft_fleet *fleet);
 
+/* Agents of hosts that are started from now on are this script of sh; $DEMO is the usual one.
+ */
+void hft_fleet_launch(struct hft_fleet *fleet, const char *script);
+
 /* Starts a controller with these options more (NULL-terminated). */
 void hft_fleet_lead(struct hft_fleet *fleet, unsigned i, ...) __attribute__((sentinel));
 /* Waits until it leads, now or in its past. */
