@@ -461,10 +461,27 @@ static void on_prepare(uv_prepare_t *prepare)
 
 /* The keeper. */
 
+/* The next link reads everything anew, and has our lease and our agents: what did not change is
+ * not touched. With a mistake in the files there would be none, so it is looked for first. */
+static void reload(const struct link *link)
+{
+    struct hf_error err = { "" };
+
+    if (link_settings_check_again(link->settings, &err) != HF_OK) {
+        HF_LOG_ERROR("not_reloaded", HF_STR("why", err.text),
+                     HF_STR("next", "everything stays as it is"));
+        return;
+    }
+    HF_LOG_INFO("reloading", HF_STR("next", "another link goes on with the new settings"));
+    _Exit(AGENTD_LINK_AGAIN);
+}
+
 static void on_signal(int number, void *arg)
 {
     struct link *link = arg;
 
+    if (number == SIGHUP && !link->stopping)
+        reload(link);
     if (number != SIGTERM && number != SIGINT)
         return;
     HF_LOG_INFO("stopping", HF_STR("signal", number == SIGTERM ? "TERM" : "INT"),

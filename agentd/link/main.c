@@ -104,7 +104,7 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings)
 
 int main(int argc, char **argv)
 {
-    struct link_settings settings = { 0 };
+    struct link_settings settings = { .argc = argc, .argv = argv };
     const struct hf_option_group groups[] = { link_settings_group(&settings),
                                               hf_options_group(&settings.common) };
     HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };

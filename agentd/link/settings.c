@@ -502,3 +502,20 @@ int link_settings_make_spec(const struct link_settings *settings,
     free((void *)list);
     return rc;
 }
+
+int link_settings_check_again(const struct link_settings *settings, struct hf_error *err)
+{
+    struct link_settings next = { 0 };
+    const struct hf_option_group groups[] = { link_settings_group(&next),
+                                              hf_options_group(&next.common) };
+    HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
+    int rc = hf_config_init(&cfg, groups, 2);
+
+    if (rc != HF_OK)
+        return hf_error_set(err, rc, "%s", hf_err_text(rc));
+    rc = hf_options_load(&cfg, &next.common, settings->argc, settings->argv, environ, err);
+    if (rc == HF_OK)
+        rc = link_settings_complete(&next, &cfg, err);
+    link_settings_done(&next);
+    return rc;
+}

@@ -32,6 +32,8 @@ struct link_agent_settings {
 struct link_settings {
     struct hf_options common;
     enum link_mode mode;
+    int argc; /* the command line, to be read again */
+    char **argv;
 
     /* Of run. */
     struct link_agent_settings run;
@@ -65,6 +67,10 @@ struct hf_option_group link_agent_group(struct link_agent_settings *agent);
 int link_settings_complete(struct link_settings *settings, const struct hf_config *cfg,
                            struct hf_error *err) HF_MUST_CHECK;
 void link_settings_done(struct link_settings *settings);
+
+/* Whether everything could be read anew as it stands in the files now. */
+int link_settings_check_again(const struct link_settings *settings,
+                              struct hf_error *err) HF_MUST_CHECK;
 
 /* NULL: there is none of that name. */
 const struct link_launcher *link_settings_find_launcher(const struct link_settings *settings,

@@ -3,9 +3,10 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define PAUSE_MAX  60000 /* nobody waits longer than this for a leader */
-#define LOOK_EVERY 30000 /* nobody believes for longer than this, unheard, that another leads  \
-                          */
+#define PAUSE_MAX 60000 /* nobody waits longer than this for a leader */
+#define LOOK_EVERY                                                                             \
+    30000 /* nobody believes for longer than this, unheard, that another leads                 \
+           */
 
 struct hf_election_policy hf_election_policy_default(void)
 {

@@ -519,6 +519,39 @@ START_TEST(a_launcher_says_as_whom_and_within_which_limits)
 }
 END_TEST
 
+START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
+{
+    char config[300];
+    struct hft_program agentd = { 0 };
+    hf_rev life;
+    long long pid;
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    write_file("worker.yaml", "name: worker\ncommand: [sleep, 600]\n");
+    write_file("a1.yaml", "name: a1\nlauncher: worker\n");
+    write_file("a2.yaml", "name: a2\nlauncher: worker\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, NULL);
+    await("agents/a1/live", "\"host\":\"h1\"");
+    await_line("agentd.log", "event=joined");
+    life = look("agents/a1/live").create_rev;
+    pid = number_in("agents/a1/live", "\"pid\"");
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, gone]\n");
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
+    await_line("agentd.log", "event=not_reloaded");
+    write_file("agentd.yaml",
+               "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, a2.yaml]\n");
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
+    await("agents/a2/live", "\"host\":\"h1\"");
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    ck_assert_int_eq(kill((pid_t)pid, 0), 0);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+    check_log();
+}
+END_TEST
+
 /* What an agent may ask, and what it is told when that makes no sense. */
 
 static char token[80], sock[300];
@@ -702,6 +735,7 @@ int main(void)
     tcase_add_test(stories, an_agentd_that_crashed_is_followed_by_another_at_once);
     tcase_add_test(stories, an_agent_stands_still_while_nobody_can_be_sure_of_it);
     tcase_add_test(stories, agents_of_a_configuration_keep_their_checkpoints_in_files);
+    tcase_add_test(stories, a_new_configuration_touches_nothing_that_did_not_change);
     tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);
     tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
     tcase_add_checked_fixture(words, scratch, no_scratch);
