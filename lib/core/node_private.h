@@ -187,6 +187,7 @@ struct node_agent {
     /* Starting. */
     hf_ms needless_at;   /* what was made is discarded then; NEVER: it is needed */
     int64_t command_rev; /* of the command that `task` was read for */
+    int64_t read_rev;    /* of the command whose task is being read */
     struct hf_cell task; /* that the command names */
     char *resume;        /* the task that it begins with */
     int64_t head;        /* of the chain that is walked */

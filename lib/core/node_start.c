@@ -355,11 +355,13 @@ static int go_ahead(struct hf_node *node, struct node_agent *a, enum node_why wh
 
     if (fault == NULL && a->process == PROCESS_NONE)
         return make(node, a, why, ret);
-    if (why == START_COMMAND && needs_task(a))
+    if (why == START_COMMAND && needs_task(a)) {
+        a->read_rev = a->command.seen.mod_rev;
         return hf_node_read(
             node, a, OP_COMMAND_TASK,
             (struct hf_intent_read){ .key = { HF_KEY_TASK, .name = hf_node_command(a)->task } },
             ret);
+    }
     if (why == START_COMMAND && fault == NULL && usable_task(a, false) != NULL)
         rc = hf_node_walk(node, a, hf_node_task(&a->task), ret);
     if (rc != NODE_GO_ON || a->process == PROCESS_MAKING)
@@ -381,6 +383,8 @@ int hf_node_start(struct hf_node *node, struct node_agent *a, struct hf_intent *
     if (!a->known || !hf_node_is_told(node, a))
         return NODE_GO_ON;
     why = why_start(node, a);
+    if (why == START_NONE && a->process == PROCESS_NONE)
+        a->failed[0] = '\0'; /* nobody waits for what failed, and the next start is another */
     if (why == START_NONE)
         return a->process == PROCESS_HELD ? discard(node, a, ret) : NODE_GO_ON;
     a->needless_at = HF_NODE_NEVER;
@@ -407,7 +411,7 @@ static int take_task(struct node_agent *a, struct hf_event_answer *answer)
         a->walk = WALK_NONE;
     hf_node_clear_cell(&a->task);
     a->task = next;
-    a->command_rev = a->command.seen.mod_rev;
+    a->command_rev = a->read_rev; /* another command may be there by now */
     return HF_OK;
 }
 

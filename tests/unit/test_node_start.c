@@ -99,6 +99,55 @@ START_TEST(a_task_that_changes_amid_the_start_is_read_again)
 }
 END_TEST
 
+/* What failed for a start that was withdrawn says nothing of the next one. */
+START_TEST(a_failure_that_no_start_waits_for_is_forgotten)
+{
+    ended();
+    w.keeper_is_off = true;
+    put("commands/h/a", COMMAND);
+    expect("make a#2\n");
+    erase("commands/h/a");
+    run_node();
+    news("a", HF_PROCESS_FAILED, 0, "there are too many processes");
+    wait(60000);
+    ignore();
+    w.keeper_is_off = false;
+    put("commands/h/a", COMMAND);
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "let go a#3"));
+    ck_assert_ptr_null(strstr(get("agents/a/exit"), "start_failed"));
+}
+END_TEST
+
+/* The answer is about the task of the command that was there when it was asked for. */
+START_TEST(a_task_that_was_read_for_another_command_is_not_taken)
+{
+    struct hf_intent read = { .kind = HF_INTENT_NONE };
+    struct hf_fleet_change found;
+    char scratch[HF_KEY_SIZE];
+
+    ended();
+    put("tasks/t", TASK_OF("t", "pending", ""));
+    put("tasks/u", TASK_OF("u", "pending", ",\"reservedFor\":\"a\""));
+    put("commands/h/a", RESUME);
+    while (read.kind != HF_INTENT_READ) {
+        if (read.kind != HF_INTENT_NONE)
+            carry_out(&read);
+        ck_assert_int_eq(next_intent(&read), 1);
+    }
+    put("commands/h/a", "{\"id\":\"2\",\"host\":\"h\",\"task\":\"u\"}");
+    found = make_change(ROOT "tasks/t", scratch);
+    must((struct hf_event){
+        .kind = HF_EVENT_ANSWER,
+        .answer = {
+            .token = read.token, .revision = w.rev, .found = &found, .found_count = 1 } });
+    hf_json_free(found.record);
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "with u from 0"));
+    has("tasks/t", "\"state\":\"pending\"");
+}
+END_TEST
+
 /* Recovery. */
 
 START_TEST(a_recovery_begins_from_the_newest_checkpoint_that_is_whole)
@@ -580,6 +629,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t,
                    a_task_that_is_not_to_be_had_any_more_does_not_keep_the_agent_from_starting);
     tcase_add_test(t, a_task_that_changes_amid_the_start_is_read_again);
+    tcase_add_test(t, a_failure_that_no_start_waits_for_is_forgotten);
+    tcase_add_test(t, a_task_that_was_read_for_another_command_is_not_taken);
     tcase_add_test(t, a_recovery_begins_from_the_newest_checkpoint_that_is_whole);
     tcase_add_test(t, a_bad_checkpoint_is_passed_over);
     tcase_add_loop_test(t, without_a_checkpoint_that_is_whole_the_task_starts_over, 0,
