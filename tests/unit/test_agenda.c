@@ -60,6 +60,31 @@ START_TEST(what_is_removed_never_comes)
 }
 END_TEST
 
+/* Many share a moment, as when many leases end at once. */
+START_TEST(alarms_that_are_late_come_in_the_order_of_their_times)
+{
+    enum { MOMENTS = 7, MANY = 150 * MOMENTS };
+    static struct hf_agenda_item many[MANY];
+    const struct hf_agenda_item *taken;
+    hf_ms last = 0;
+    size_t count = 0;
+
+    for (size_t i = 0; i < MANY; i++) {
+        many[i] = (struct hf_agenda_item){ 0 };
+        hf_agenda_set_alarm(&agenda, &many[i], 1 + (hf_ms)(i * 31 % MOMENTS));
+    }
+    ck_assert_ptr_null(hf_agenda_take(&agenda, 0));
+    while ((taken = hf_agenda_take(&agenda, MOMENTS - 1)) != NULL) {
+        ck_assert_int_ge(taken->at, last);
+        ck_assert(!taken->timed && !taken->queued);
+        last = taken->at;
+        count++;
+    }
+    ck_assert_uint_eq(count, MANY - MANY / MOMENTS);
+    ck_assert_int_eq(hf_agenda_deadline(&agenda, MOMENTS - 1), MOMENTS);
+}
+END_TEST
+
 /* Against a table that is searched from end to end. */
 START_TEST(alarms_come_in_their_order_whatever_is_set_and_removed)
 {
@@ -110,6 +135,7 @@ int main(void)
     tcase_add_test(t, what_was_added_first_is_taken_first_and_once);
     tcase_add_test(t, an_alarm_puts_an_item_into_the_queue_when_its_time_has_come);
     tcase_add_test(t, what_is_removed_never_comes);
+    tcase_add_test(t, alarms_that_are_late_come_in_the_order_of_their_times);
     tcase_add_loop_test(t, alarms_come_in_their_order_whatever_is_set_and_removed, 0, 5);
     return run("core/agenda", t);
 }
