@@ -7,6 +7,8 @@ enum {
     MOST_KINDS = 12,
     STALL_MS = 3100,
     LONG_MS = 32000,
+    RETURN_MS = 800, /* in which a controller that is back leads again, or nearly */
+    DEATHS = 3,
     DEAF_MS = 30000,
     SLIP_MS = 2000,
     LONG_RUN_MS = 120000,
@@ -183,12 +185,11 @@ static const struct hfs_profile PROFILES[] = {
       .hosts = 2,
       .controllers = 1,
       .agents = 4,
-      .troubles = 28,
+      .troubles = 10,
+      .long_run = true,
       .few_controllers = true,
       .long_stops = true,
-      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT,
-            HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT,
-            HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CUT_CONTROLLER) },
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CUT_CONTROLLER) },
     { .name = "blackout",
       .hosts = 1,
       .controllers = 1,
@@ -297,6 +298,21 @@ static void deafen(struct hfs_run *run, struct hfs_random *dice, struct hfs_faul
         begin + 1 + (hf_ms)hfs_random_below(dice, DEAF_MS / 30);
 }
 
+/* The controller is away for so long that nobody leads, and agents die when it comes back:
+ * their agentd is about to start them again by itself. */
+static void behead(struct hfs_run *run, struct hfs_random *dice, struct hfs_fault *fault)
+{
+    hf_ms end;
+
+    fault->length = LONG_MS + fault->length / 2;
+    end = fault->at + fault->length;
+    for (unsigned i = 0; i < DEATHS; i++) {
+        hfs_run_add(run, dice, HFS_FAULT_KILL_AGENT);
+        run->faults[run->fault_count - 1].at =
+            end - RETURN_MS / 4 + (hf_ms)hfs_random_below(dice, RETURN_MS);
+    }
+}
+
 /* While the start is on its way that follows from it, something else happens to the agent. */
 static void chase(struct hfs_run *run, struct hfs_random *dice, const struct hfs_fault *killed,
                   enum hfs_fault_kind chaser)
@@ -325,7 +341,7 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         run->faults[run->fault_count - 1].a = tasks + 1;
     }
     troubles = profile->troubles + (unsigned)hfs_random_below(&dice, profile->troubles + 1);
-    for (unsigned i = 0; i < troubles && run->fault_count + 1 < HFS_FAULTS_MAX; i++) {
+    for (unsigned i = 0; i < troubles && run->fault_count + DEATHS < HFS_FAULTS_MAX; i++) {
         struct hfs_fault *fault = &run->faults[run->fault_count];
 
         hfs_run_add(run, &dice, profile->kinds[hfs_random_below(&dice, profile->kind_count)]);
@@ -335,7 +351,7 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
             fault->length = STALL_MS + fault->length % STALL_MS;
         if (profile->long_stops && (fault->kind == HFS_FAULT_PAUSE_CONTROLLER ||
                                     fault->kind == HFS_FAULT_CUT_CONTROLLER))
-            fault->length = LONG_MS + fault->length / 2;
+            behead(run, &dice, fault);
         if (profile->deaf && fault->kind == HFS_FAULT_CUT_HOST)
             deafen(run, &dice, fault);
         else if (profile->chaser != 0 && fault->kind == HFS_FAULT_KILL_AGENT)
