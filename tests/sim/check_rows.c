@@ -423,7 +423,7 @@ static void judge_command(struct hfs_check *check, const struct c_change *change
     hf_ms now = check->world->now;
     size_t recent = 0;
 
-    if (change->deleted || change->entry->version > 1)
+    if (change->deleted)
         return;
     if (agent->commands > 0)
         hfs_check_violate(check, "I8 a second start of %s is ordered", agent->name);

@@ -21,9 +21,6 @@ static const char SAME_KEY[] =
 static const char SAME_LIFE[] =
     "create_revision(live), the other half of A, implies it: a live key is put once and never "
     "put over, so the revision that created it names its lease, too";
-static const char BY_HEALTH[] =
-    "M(health) implies it: only an order puts a command, and puts health with it; whoever saw "
-    "no command at the revision at which health is still as it was decided on meets none";
 static const char BY_LIST[] = "M(meta) and M(clock) imply it: a mirror tells all that it "
                               "listed at one go, so whoever was "
                               "not told everything was told nothing, and all that can be "
@@ -60,6 +57,7 @@ static const struct hfs_mutant MUTANTS[] = {
     CONTROLLER(DROP_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
     CONTROLLER(DROP_HEALTH, HEALTH, SAME, "late", "that a start was ordered"),
     CONTROLLER(DROP_COMMAND, COMMAND, SAME, "withdrawals", "that the command was served"),
+    CONTROLLER(DROP_NO_COMMAND, COMMAND, ABSENT, "unheard", "that a start is outstanding"),
     CONTROLLER(DROP_SPEC, AGENT_SPEC, SAME, "specs", "that the agent is another one"),
     CONTROLLER(DROP_WANTED, WANTED, SAME, "stops", "that it is wanted stopped"),
     CONTROLLER(DROP_EVENT, EVENT, ABSENT, "late", "that the entry's number is taken"),
@@ -96,9 +94,6 @@ static const struct hfs_mutant MUTANTS[] = {
     { .name = "AGENTD_LIFE_LEASE", .text = "that the live key hangs on another lease",
       .dropped = { HFS_AGENTD, HF_KEY_AGENT_LIVE, LEASE }, .profile = "late",
       .equivalent = SAME_LIFE },
-    { .name = "DROP_NO_COMMAND", .text = "that a command is there",
-      .dropped = { HFS_CONTROLLER, HF_KEY_COMMAND, ABSENT }, .profile = "late",
-      .equivalent = BY_HEALTH },
     { .name = "AGENTD_CHECKPOINT", .text = "that the entry is there",
       .dropped = { HFS_AGENTD, HF_KEY_CHECKPOINT, ABSENT }, .profile = "late",
       .equivalent = BY_HEAD },

@@ -207,6 +207,17 @@ static const struct hfs_profile PROFILES[] = {
       .restores = true,
       .long_run = true,
       KINDS(HFS_FAULT_SNAPSHOT, HFS_FAULT_RESTORE, HFS_FAULT_KILL_AGENT) },
+    { .name = "unheard",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 6,
+      .troubles = 12,
+      .one_role = true,
+      .deaf = true,
+      .lossy = true,
+      .long_run = true,
+      KINDS(HFS_FAULT_WATCHES, HFS_FAULT_WATCHES, HFS_FAULT_WATCHES, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_CUT_HOST, HFS_FAULT_CUT_HOST) },
 };
 
 enum { COUNT = sizeof PROFILES / sizeof PROFILES[0] };
