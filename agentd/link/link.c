@@ -480,7 +480,7 @@ static void on_signal(int number, void *arg)
 {
     struct link *link = arg;
 
-    if (number == SIGHUP && !link->stopping)
+    if ((number == SIGHUP || number == SIGUSR2) && !link->stopping)
         reload(link);
     if (number != SIGTERM && number != SIGINT)
         return;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agentd/link/link.h"
+#include "agentd/link/upgrade.h"
 #include "base/alloc.h"
 #include "base/log.h"
 
@@ -14,11 +15,18 @@ static const char USAGE[] =
     "Usage: agentd run --name NAME [OPTION]... -- COMMAND...\n"
     "       agentd --config FILE [OPTION]...\n"
     "       agentd check [--config FILE]\n"
+    "       agentd upgrade --state-dir DIR\n"
     "\n"
     "Starts agents, registers them in etcd for as long as they live, and tells the fleet\n"
     "how they ended.\n";
 
-enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 5, EXIT_DENIED = 6 };
+enum {
+    EXIT_USAGE = 2,
+    EXIT_NOT_FOUND = 3,
+    EXIT_UNREACHABLE = 5,
+    EXIT_DENIED = 6,
+    EXIT_TIMEOUT = 124
+};
 
 static int print(struct hf_buf *text)
 {
@@ -88,6 +96,22 @@ static int run(const struct hf_config *cfg, const struct link_settings *settings
     return rc == HF_EDENIED ? EXIT_DENIED : EXIT_FAILURE;
 }
 
+static int upgrade(const struct link_settings *settings)
+{
+    struct hf_error err = { "" };
+    int rc = link_upgrade(settings->state_dir, &err);
+
+    if (rc == HF_OK)
+        return EXIT_SUCCESS;
+    (void)fprintf(stderr, "agentd: %s\n", err.text);
+    switch (rc) {
+    case HF_ENOENT: return EXIT_NOT_FOUND;
+    case HF_EDENIED: return EXIT_DENIED;
+    case HF_ETIMEOUT: return EXIT_TIMEOUT;
+    default: return EXIT_FAILURE;
+    }
+}
+
 static int serve(const struct hf_config *cfg, struct link_settings *settings)
 {
     struct hf_error err = { "" };
@@ -99,6 +123,8 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings)
     }
     if (settings->common.config_dump)
         return print_dump(cfg);
+    if (settings->mode == LINK_UPGRADE)
+        return upgrade(settings);
     return settings->mode == LINK_CHECK ? print_check(settings) : run(cfg, settings);
 }
 

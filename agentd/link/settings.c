@@ -233,8 +233,14 @@ static int sort_words(struct link_settings *settings, const struct hf_config *cf
         settings->mode = LINK_RUN;
     else if (strcmp(verb, "check") == 0)
         settings->mode = LINK_CHECK;
+    else if (strcmp(verb, "upgrade") == 0)
+        settings->mode = LINK_UPGRADE;
     else
-        return hf_error_set(err, HF_EINVAL, "unknown command: %s (run or check)", verb);
+        return hf_error_set(err, HF_EINVAL, "unknown command: %s (run, check or upgrade)",
+                            verb);
+    if (settings->mode == LINK_UPGRADE && settings->state_dir == NULL)
+        return hf_error_set(err, HF_EINVAL,
+                            "upgrade: say with --state-dir which agentd is meant");
     settings->command.items = words.items + cfg->before_dashes;
     settings->command.count = words.count - cfg->before_dashes;
     if (settings->mode != LINK_RUN && settings->command.count > 0)

@@ -9,9 +9,10 @@
 #include "schema/options.h"
 
 enum link_mode {
-    LINK_RUN,    /* agentd run: one agent, whose command stands on the command line */
-    LINK_CONFIG, /* agentd --config: any number */
-    LINK_CHECK,  /* agentd check: only look whether everything is in order */
+    LINK_RUN,     /* agentd run: one agent, whose command stands on the command line */
+    LINK_CONFIG,  /* agentd --config: any number */
+    LINK_CHECK,   /* agentd check: only look whether everything is in order */
+    LINK_UPGRADE, /* agentd upgrade: another agentd gets a new link */
 };
 
 /* An agent that is configured here. */

@@ -523,6 +523,7 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
 {
     char config[300];
     struct hft_program agentd = { 0 };
+    struct hft_output output;
     hf_rev life;
     long long pid;
 
@@ -544,11 +545,19 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
                "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, a2.yaml]\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
     await("agents/a2/live", "\"host\":\"h1\"");
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+    hft_output_done(&output);
     ck_assert_int_eq(look("agents/a1/live").create_rev, life);
     ck_assert_int_eq(kill((pid_t)pid, 0), 0);
     ck_assert_int_eq(hft_program_stop(&agentd), 0);
     await("agents/a1/exit", "\"kind\":\"terminated\"");
     check_log();
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_int_eq(output.status, 3);
+    hft_output_done(&output);
 }
 END_TEST
 
@@ -693,6 +702,7 @@ static const struct {
     { { AGENTD, "fly" }, 2, "unknown command: fly" },
     { { AGENTD, "run", "--nmae", "a1" }, 2, "--nmae" },
     { { AGENTD, "check" }, 0, "no fault found" },
+    { { AGENTD, "upgrade" }, 3, "no agentd runs in" },
 };
 
 START_TEST(what_makes_no_sense_is_said)
