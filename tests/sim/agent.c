@@ -120,6 +120,7 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
     hfs_note(&cluster->world, "  %s asks %s %s", agent->config->name, ASKS[kind], agent->task);
     agent->ask = ++cluster->last_token;
     agent->asked = kind;
+    agent->asked_at = cluster->world.now;
     event.ask = (struct hf_event_ask){ .token = agent->ask,
                                        .kind = kind,
                                        .agent = agent->config->name,
@@ -193,8 +194,7 @@ static bool do_step(struct hfs_agent *agent)
     agent->step++;
     cluster->effects++;
     if (cluster->world.now > agent->host->machine.stands_until + POLL_MS)
-        if (!cluster->cfg.effects_unjudged)
-            hfs_check_effect(cluster->check, agent->config->name, agent->instance, agent->task);
+        hfs_check_effect(cluster->check, agent->config->name, agent->instance, agent->task);
     if (agent->poisoned || (agent->config->kind == HFS_CRASH_STEP && agent->step == 2) ||
         (agent->config->kind == HFS_FLAKY && hfs_random_percent(&cluster->dice, 5))) {
         die(agent, 1);
@@ -279,6 +279,12 @@ static void on_completed(struct hfs_agent *agent)
     after(agent, 10);
 }
 
+static bool is_about_task(enum hf_ask_kind kind)
+{
+    return kind == HF_ASK_START || kind == HF_ASK_CHECKPOINT || kind == HF_ASK_RESTORE ||
+           kind == HF_ASK_COMPLETE;
+}
+
 void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
                         const struct hf_intent_reply *reply)
 {
@@ -291,6 +297,8 @@ void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
     hfs_note(&cluster->world, "  %s is told %s: %s %s", agent->config->name,
              hf_err_name(reply->err), ASKS[agent->asked],
              reply->task != NULL ? reply->task->id : "");
+    if (is_about_task(agent->asked) && reply->err != HF_EAGAIN && reply->err != HF_ETIMEOUT)
+        hfs_check_heard(cluster->check, agent->instance, agent->asked_at);
     if (agent->asked == HF_ASK_CHECKPOINT && reply->err == HF_OK)
         cluster->bodies[agent->body].seq = reply->seq;
     if (agent->asked == HF_ASK_CLAIM) {

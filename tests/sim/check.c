@@ -250,8 +250,12 @@ void hfs_check_renewed(struct hfs_check *check, int64_t id, hf_ms until)
 void hfs_check_runs(struct hfs_check *check, const char *agent, const char *instance,
                     int64_t lease)
 {
+    const struct c_life *life = &hfs_check_agent(check, agent)->life;
     struct c_process *process;
 
+    /* It may have been registered anew while it ran, which its keeper need not know. */
+    if (strcmp(life->instance, instance) == 0)
+        lease = life->lease;
     for (size_t i = 0; i < check->process_count; i++) {
         process = &check->processes[i];
         if (strcmp(process->agent, agent) == 0 && strcmp(process->instance, instance) != 0 &&

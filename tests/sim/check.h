@@ -47,6 +47,9 @@ void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *in
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
                       const char *task);
 
+/* What it asked about its task at that time was answered: it knows whose that was then. */
+void hfs_check_heard(struct hfs_check *check, const char *instance, hf_ms asked_at);
+
 /* It goes on with a task from that checkpoint; 0: from the beginning. */
 void hfs_check_goes_on(struct hfs_check *check, const char *agent, const char *instance,
                        const char *task, int64_t checkpoint);

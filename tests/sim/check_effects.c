@@ -1,5 +1,6 @@
 /* check_effects.c - what processes do in the world, held against what etcd says at that moment:
  * who is registered, and whose a task is. */
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/check_private.h"
@@ -25,10 +26,41 @@ static bool is_registered(struct hfs_check *check, const char *agent, const char
            (life->present || check->world->now - life->gone_at <= LOST_MS);
 }
 
-/* A person's word reaches a process when it asks the next time. */
-static bool is_taken_away(const struct c_task *task, const char *instance)
+/* A person's word reaches a process when it asks the next time: until then it may go on with
+ * what it had. */
+static struct c_begun *find_begun(struct hfs_check *check, const char *instance)
 {
-    if (!task->exists || task->by_person || strcmp(task->dismissed, instance) == 0)
+    for (size_t i = check->begun_count; i-- > 0;) {
+        if (strcmp(check->begun[i].instance, instance) == 0)
+            return &check->begun[i];
+    }
+    return NULL;
+}
+
+void hfs_check_excuse(struct hfs_check *check, const char *instance, const char *task)
+{
+    struct c_begun *begun = find_begun(check, instance);
+
+    if (begun == NULL)
+        return;
+    begun->excused_at = check->world->now;
+    (void)snprintf(begun->excused, sizeof begun->excused, "%s", task);
+}
+
+void hfs_check_heard(struct hfs_check *check, const char *instance, hf_ms asked_at)
+{
+    struct c_begun *begun = find_begun(check, instance);
+
+    if (begun != NULL && asked_at > begun->excused_at)
+        begun->excused[0] = '\0';
+}
+
+static bool is_taken_away(struct hfs_check *check, const struct c_task *task,
+                          const char *instance)
+{
+    const struct c_begun *begun = find_begun(check, instance);
+
+    if (!task->exists || (begun != NULL && strcmp(begun->excused, task->name) == 0))
         return false;
     return task->owner[0] == '\0' || strcmp(task->owner_instance, instance) != 0;
 }
@@ -45,7 +77,7 @@ void hfs_check_effect(struct hfs_check *check, const char *agent, const char *in
         return;
     if (!is_registered(check, agent, instance))
         hfs_check_violate(check, "I2 %s works as %s, which is not registered", agent, instance);
-    if (is_taken_away(task, instance))
+    if (is_taken_away(check, task, instance))
         hfs_check_violate(check, "I3 %s works on %s, which is %s and not its own any more",
                           agent, task->name, hfs_check_state_name(task->state));
 }

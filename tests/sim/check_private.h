@@ -55,6 +55,8 @@ struct c_agent {
 struct c_begun {
     char agent[HFS_NAME], instance[HFS_NAME];
     int64_t number;
+    char excused[HFS_NAME]; /* the task that a person took from it, which it has not heard of */
+    hf_ms excused_at;
 };
 
 /* A revision that a controller made. */
@@ -77,9 +79,7 @@ struct c_task {
     char role[HFS_NAME];
     bool exists, indexed;
     Holdfast__V1__Task__State state;
-    char owner[HFS_NAME];     /* empty: nobody */
-    bool by_person;           /* since it was taken last, a person has had a say */
-    char dismissed[HFS_NAME]; /* the process that a person took it from last */
+    char owner[HFS_NAME]; /* empty: nobody */
     int64_t owner_rev;
     int32_t attempt;
     int64_t head;     /* of its checkpoints */
@@ -185,6 +185,9 @@ void hfs_check_judge_refused(struct hfs_check *check, const struct hfs_letter *l
 void hfs_check_note_done(struct hfs_check *check);
 void hfs_check_judge_txn(struct hfs_check *check, const struct hfs_letter *letter,
                          const struct hfs_answer *answer);
+
+/* check_effects.c */
+void hfs_check_excuse(struct hfs_check *check, const char *instance, const char *task);
 
 /* check_restored.c */
 void hfs_check_judge_recovery(struct hfs_check *check, const struct c_change *change);

@@ -361,10 +361,8 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     if (has_owner(task) && known->owner_rev != before.owner_rev)
         (void)snprintf(known->owner_instance, HFS_NAME, "%s",
                        instance_of(check, task->owner->agent));
-    if (before.owner[0] == '\0' && has_owner(task)) {
+    if (before.owner[0] == '\0' && has_owner(task))
         known->taken_at = check->world->now;
-        known->by_person = false;
-    }
     if (before.owner[0] != '\0' && !has_owner(task) && is_waiting(task->state) &&
         wrote(&before, change->record, HF_WRITER_CONTROLLER))
         check->counts.resets++;
@@ -376,9 +374,8 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     }
     if (wrote(&before, change->record, HF_WRITER_OPERATOR)) {
         known->resets = 0;
-        known->by_person = true;
-        if (before.owner[0] != '\0')
-            (void)snprintf(known->dismissed, HFS_NAME, "%s", before.owner_instance);
+        if (before.owner[0] != '\0' && !hfs_check_is_final(before.state))
+            hfs_check_excuse(check, before.owner_instance, known->name);
     }
     for (size_t i = 0; i < sizeof WRITERS / sizeof WRITERS[0]; i++) {
         op_id = hf_plan_find_op_id(change->record, WRITERS[i]);

@@ -64,8 +64,6 @@ struct hfs_cluster_config {
     bool keeps_none;           /* ... or none at all */
     bool note_values;          /* in the transcript */
     uint64_t mutants;          /* rules that are missing (core/mutant.h) */
-    /* Whose task was taken away works on until it asks for something; that is not judged. */
-    bool effects_unjudged;
     const struct hfs_dropped *dropped; /* compares that are left out, or NULL */
     bool calm;                         /* no message is slow: moments can be judged, too */
 };
@@ -95,6 +93,7 @@ struct hfs_agent {
     /* Its program. */
     uint64_t ask; /* token of what it waits for; 0: nothing */
     enum hf_ask_kind asked;
+    hf_ms asked_at;
     char task[HFS_TEXT]; /* empty: none */
     unsigned step, steps;
     size_t body; /* of the checkpoint that it asked to keep */

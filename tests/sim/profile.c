@@ -36,7 +36,6 @@ struct hfs_profile {
     enum hfs_fault_kind
         chaser; /* what happens to whoever is killed a moment later; 0: nothing */
     bool long_run, long_faults, lossy;
-    bool effects_unjudged;
 };
 
 #define KINDS(...)                                                                             \
@@ -73,7 +72,6 @@ static const struct hfs_profile PROFILES[] = {
       KINDS(HFS_FAULT_WATCHES, HFS_FAULT_WATCHES, HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_HOST,
             HFS_FAULT_REVOKE) },
     { .name = "calm",
-      .effects_unjudged = true,
       .hosts = 2,
       .controllers = 1,
       .agents = 3,
@@ -163,7 +161,6 @@ static const struct hfs_profile PROFILES[] = {
       .chaser = HFS_FAULT_STOP,
       KINDS(HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_START) },
     { .name = "cancels",
-      .effects_unjudged = true,
       .hosts = 2,
       .controllers = 1,
       .agents = 4,
@@ -278,7 +275,6 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         cfg->agents[1].kind = cfg->agents[2].kind = HFS_WORKER;
     }
     cfg->calm = profile->calm;
-    cfg->effects_unjudged = profile->effects_unjudged;
     cfg->report_percent = 10;
     if (profile->step_max > 0)
         cfg->step_max = profile->step_max;

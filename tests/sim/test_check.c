@@ -289,6 +289,26 @@ START_TEST(i9_a_task_that_is_pending_and_not_in_the_index)
 }
 END_TEST
 
+#define CANCELLED                                                                              \
+    "{\"id\":\"t\",\"role\":\"r\",\"state\":\"cancelled\",\"opIds\":{\"operator\":\"p\"}}"
+
+/* Until it has asked again it cannot know. */
+START_TEST(i3_work_on_what_a_person_took_away)
+{
+    hfs_check_begins(check, "a", "i1", 2);
+    hfs_check_runs(check, "a", "i1", LEASE);
+    put(&agentd, NS "tasks/t", CANCELLED, 0);
+    world.now++;
+    hfs_check_effect(check, "a", "i1", "t");
+    hfs_check_heard(check, "i1", 50); /* a late answer to an old question */
+    hfs_check_effect(check, "a", "i1", "t");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    hfs_check_heard(check, "i1", world.now);
+    hfs_check_effect(check, "a", "i1", "t");
+    expect("I3");
+}
+END_TEST
+
 START_TEST(i10_two_processes_at_once)
 {
     hfs_check_runs(check, "a", "i1", LEASE);
@@ -342,6 +362,7 @@ int main(void)
     tcase_add_test(t, i8_a_start_of_one_that_lives);
     tcase_add_test(t, i8_one_life_that_begins_twice);
     tcase_add_test(t, i9_a_task_that_is_pending_and_not_in_the_index);
+    tcase_add_test(t, i3_work_on_what_a_person_took_away);
     tcase_add_test(t, i10_two_processes_at_once);
     tcase_add_test(t, i11_a_clock_that_goes_back);
     tcase_add_test(t, i12_a_start_of_one_that_is_wanted_stopped);
