@@ -84,6 +84,12 @@ static bool may_be_started(struct node_agent *a, const Holdfast__V1__Spec *spec)
         hf_node_say(a, "it is not wanted running", "a person has to want it", HF_NODE_NEVER);
         return false;
     }
+    /* Its spec stood in etcd. A start that was ordered all the same is decided by its guards.
+     */
+    if (a->spec_written && !hf_node_exists(&a->spec) && !hf_node_exists(&a->command)) {
+        hf_node_say(a, "a person has removed it", "agentd begins anew with it", HF_NODE_NEVER);
+        return false;
+    }
     if (spec != NULL && spec->starter == HOLDFAST__V1__SPEC__STARTER__external) {
         hf_node_say(a, "somebody else starts its process", "nothing", HF_NODE_NEVER);
         return false;

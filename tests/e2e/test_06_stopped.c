@@ -66,6 +66,23 @@ START_TEST(a_stopped_agent_stays_stopped)
 }
 END_TEST
 
+/* Stopped before this agentd began, so that it has never started it, and then removed. */
+START_TEST(a_removed_agent_stays_removed)
+{
+    hft_fleet_lead(&fleet, 0, NULL);
+    hft_fleet_host(&fleet, 0, "w1", "w2", NULL);
+    hft_fleet_await(&fleet, "agents/w1/live", "\"pid\"");
+    free(hft_fleet_cli(&fleet, "stop", "w1", NULL));
+    hft_fleet_await(&fleet, "agents/w1/live", NULL);
+    ck_assert_int_eq(hft_program_stop(&fleet.hosts[0]), 0);
+    hft_fleet_host_again(&fleet, 0);
+    hft_fleet_await(&fleet, "agents/w2/live", "\"pid\"");
+    free(hft_fleet_cli(&fleet, "agent", "rm", "w1", NULL));
+    expect_only_the_other(0, "after-it-was-removed");
+    ck_assert_int_eq(hft_fleet_look(&fleet, "agents/w1/spec").count, 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("stopped");
@@ -73,5 +90,6 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 240);
     tcase_add_test(t, a_stopped_agent_stays_stopped);
+    tcase_add_test(t, a_removed_agent_stays_removed);
     return hft_suite_run("e2e: stopped", t, NULL);
 }
