@@ -32,19 +32,6 @@ static void kill_agent_at_work(void)
     hft_fleet_kill_agent(&fleet, "w1");
 }
 
-static bool has_passed(void *moment)
-{
-    return hft_now() >= *(const hf_ms *)moment;
-}
-
-/* Not to wait for something else: that it takes this long is what is tested. */
-static void let_three_leases_pass(hf_ms since)
-{
-    hf_ms end = since + 3 * HFT_LEADER_TTL_MS;
-
-    hft_wait_or_fail(has_passed, &end, HFT_FLEET_STEP_MS, "three leases");
-}
-
 static void check_that_the_second_did_it(hf_rev term)
 {
     ck_assert_uint_eq(hft_fleet_until_done(&fleet, "t", STEPS), 2);
@@ -74,7 +61,7 @@ START_TEST(a_leader_that_stood_still_writes_nothing_late)
     stopped_at = hft_now();
     hft_fleet_until_leads(&fleet, 1);
     term = hft_fleet_look(&fleet, "controller/leader").create_rev;
-    let_three_leases_pass(stopped_at);
+    hft_pass_until(stopped_at + 3 * HFT_LEADER_TTL_MS);
     ck_assert_int_eq(kill(fleet.controllers[0].pid, SIGCONT), 0);
     hft_program_until_said(&fleet.controllers[0], "event=following", HFT_FLEET_STEP_MS);
     if (_i == 0)
@@ -108,7 +95,7 @@ START_TEST(writes_that_arrive_late_are_refused)
     hft_program_until_said(&fleet.controllers[0], "subject=\"agent w1\"", HFT_FLEET_STEP_MS);
     hft_fleet_until_leads(&fleet, 1);
     term = hft_fleet_look(&fleet, "controller/leader").create_rev;
-    let_three_leases_pass(held_at);
+    hft_pass_until(held_at + 3 * HFT_LEADER_TTL_MS);
     hft_proxy_set(proxy, HFT_PROXY_UP, HFT_PROXY_PASS);
     hft_program_until_said(&fleet.controllers[0], "event=following", HFT_FLEET_STEP_MS);
     check_that_the_second_did_it(term);

@@ -32,11 +32,6 @@ static const struct {
     { 3 * HFT_FLEET_TTL_MS, true, true },
 };
 
-static bool has_passed(void *moment)
-{
-    return hft_now() >= *(const hf_ms *)moment;
-}
-
 static void take_etcd_away(unsigned which)
 {
     hf_ms end;
@@ -45,10 +40,10 @@ static void take_etcd_away(unsigned which)
         hft_etcd_kill(&fleet.etcd);
     else
         hft_etcd_pause(&fleet.etcd);
-    end = hft_now() + OUTAGES[which].away; /* how long it takes is what is tested */
+    end = hft_now() + OUTAGES[which].away;
     if (OUTAGES[which].freezes)
         hft_program_until_said(&fleet.hosts[0], "event=fenced", HFT_FLEET_STEP_MS);
-    hft_wait_or_fail(has_passed, &end, HFT_FLEET_STEP_MS, "the length of an outage");
+    hft_pass_until(end);
     if (OUTAGES[which].killed)
         hft_etcd_restart(&fleet.etcd);
     else

@@ -47,11 +47,6 @@ START_TEST(a_task_that_was_claimed_and_not_begun_is_recovered)
 }
 END_TEST
 
-static bool has_passed(void *moment)
-{
-    return hft_now() >= *(const hf_ms *)moment;
-}
-
 /* F5. An agentd with a wire of its own to etcd, and another host beside it. */
 static struct hft_proxy *begin_with_a_wire(void)
 {
@@ -71,10 +66,9 @@ static struct hft_proxy *begin_with_a_wire(void)
 START_TEST(a_short_partition_costs_nothing)
 {
     struct hft_proxy *proxy = begin_with_a_wire();
-    hf_ms end = hft_now() + HFT_FLEET_TTL_MS / 2;
 
     hft_proxy_set_both(proxy, HFT_PROXY_HOLD);
-    hft_wait_or_fail(has_passed, &end, HFT_FLEET_STEP_MS, "half a lease");
+    hft_pass_until(hft_now() + HFT_FLEET_TTL_MS / 2);
     hft_proxy_heal(proxy);
     ck_assert_uint_eq(hft_fleet_until_done(&fleet, "t", STEPS), 1);
     ck_assert_int_eq(hft_fleet_number(&fleet, "tasks/t", "attempt"), 0);

@@ -20,6 +20,12 @@ hf_ms hft_patience(hf_ms timeout)
     return timeout > PATIENCE_MS ? timeout : PATIENCE_MS;
 }
 
+void hft_pass_until(hf_ms moment)
+{
+    while (hft_now() < moment)
+        nanosleep(&(struct timespec){ .tv_nsec = POLL_INTERVAL_MS * 1000000L }, NULL);
+}
+
 bool hft_wait(hft_cond_fn cond, void *arg, hf_ms timeout)
 {
     hf_ms deadline = hft_now() + timeout;

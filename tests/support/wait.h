@@ -20,6 +20,10 @@ hf_ms hft_now(void);
  * with what a ticker saw (ticker.h). */
 hf_ms hft_patience(hf_ms timeout);
 
+/* Lets time pass until then: for a fault whose length is what is tested, never in place of a
+ * condition. */
+void hft_pass_until(hf_ms moment);
+
 /* Asks `cond` every few milliseconds until it holds; false when `timeout` passed before. */
 bool hft_wait(hft_cond_fn cond, void *arg, hf_ms timeout);
 
