@@ -509,6 +509,25 @@ int link_settings_make_spec(const struct link_settings *settings,
     return rc;
 }
 
+/* What the lease and the lives in etcd are kept under stays as long as they do. */
+static int check_unchanged(const struct link_settings *now, const struct link_settings *next,
+                           struct hf_error *err)
+{
+    const char *what = NULL;
+
+    if (strcmp(now->common.namespace, next->common.namespace) != 0)
+        what = "namespace";
+    else if (strcmp(now->host, next->host) != 0)
+        what = "host";
+    else if (now->ttl != next->ttl)
+        what = "ttl";
+    if (what == NULL)
+        return HF_OK;
+    return hf_error_set(err, HF_EINVAL,
+                        "%s cannot change while the agents live: restart agentd for that",
+                        what);
+}
+
 int link_settings_check_again(const struct link_settings *settings, struct hf_error *err)
 {
     struct link_settings next = { 0 };
@@ -522,6 +541,8 @@ int link_settings_check_again(const struct link_settings *settings, struct hf_er
     rc = hf_options_load(&cfg, &next.common, settings->argc, settings->argv, environ, err);
     if (rc == HF_OK)
         rc = link_settings_complete(&next, &cfg, err);
+    if (rc == HF_OK)
+        rc = check_unchanged(settings, &next, err);
     link_settings_done(&next);
     return rc;
 }

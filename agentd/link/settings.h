@@ -69,7 +69,8 @@ int link_settings_complete(struct link_settings *settings, const struct hf_confi
                            struct hf_error *err) HF_MUST_CHECK;
 void link_settings_done(struct link_settings *settings);
 
-/* Whether everything could be read anew as it stands in the files now. */
+/* Whether everything could be read anew as it stands in the files now, and goes on under the
+ * same names. */
 int link_settings_check_again(const struct link_settings *settings,
                               struct hf_error *err) HF_MUST_CHECK;
 

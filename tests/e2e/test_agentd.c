@@ -541,6 +541,9 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
     write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, gone]\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
     await_line("agentd.log", "event=not_reloaded");
+    write_file("agentd.yaml", "host: h2\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
+    await_line("agentd.log", "host cannot change while the agents live");
     write_file("agentd.yaml",
                "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, a2.yaml]\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
