@@ -78,14 +78,42 @@ START_TEST(a_short_partition_costs_nothing)
 }
 END_TEST
 
+/* Beside its work the agent does something all the time, without asking anybody. */
+static const char BEATS[] =
+    "while :; do echo \"$HOLDFAST_INCARNATION\" >>\"$LEDGER.beats\"; sleep 0.05; done &\n"
+    "exec \"$DEMO\"\n";
+
+/* Two lives have beaten, the second only after the last of the first. */
+static void check_beats(void)
+{
+    char path[HFT_PATH_MAX + 64];
+    unsigned long long beat, last = 0;
+    unsigned lives = 0;
+    FILE *beats;
+
+    (void)snprintf(path, sizeof path, "%s.beats", fleet.ledger);
+    beats = fopen(path, "re");
+    ck_assert_ptr_nonnull(beats);
+    while (fscanf(beats, "%llu", &beat) == 1) {
+        ck_assert_msg(beat >= last, "life %llu went on after %llu had begun", beat, last);
+        lives += beat != last;
+        last = beat;
+    }
+    (void)fclose(beats);
+    ck_assert_uint_eq(lives, 2);
+}
+
 /* As long as it takes for another host to go on. The process that was cut off stands still from
  * before its lease can have expired, so that the two never work at the same time; when the wire
  * is whole again it is ended. */
 START_TEST(a_long_partition_moves_the_agent_and_ends_the_one_that_was_cut_off)
 {
-    struct hft_proxy *proxy = begin_with_a_wire();
-    pid_t cut_off = hft_fleet_agent(&fleet, "w1");
+    struct hft_proxy *proxy;
+    pid_t cut_off;
 
+    hft_fleet_launch(&fleet, BEATS);
+    proxy = begin_with_a_wire();
+    cut_off = hft_fleet_agent(&fleet, "w1");
     hft_proxy_set_both(proxy, HFT_PROXY_HOLD);
     hft_fleet_await(&fleet, "agents/w1/live", "\"host\":\"h2\"");
     ck_assert_int_eq(kill(cut_off, 0), 0);
@@ -94,6 +122,7 @@ START_TEST(a_long_partition_moves_the_agent_and_ends_the_one_that_was_cut_off)
     hft_fleet_await(&fleet, "hosts/h1/live", "\"bootId\"");
     hft_fleet_check(&fleet); /* waits for the end of what etcd does not name */
     ck_assert_uint_eq(hft_fleet_workers(&fleet, "t"), 2);
+    check_beats();
     hft_fleet_lose_host(&fleet, 0);
     hft_proxy_free(proxy);
 }
