@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "cli/children.h"
 #include "cli/commands.h"
 #include "cli/live.h"
@@ -300,24 +301,20 @@ static int start_agent(struct up *up, size_t i)
     return rc == HF_OK ? wait_for(up, &live, &up->agents[i]) : rc;
 }
 
-/* Write-new, then rename: whoever waits for the file finds it whole. */
 static int write_env_file(struct up *up)
 {
     const char *name = up->settings->env_file;
-    char fresh[PATH_MAX];
-    FILE *file;
-    bool fine;
+    char text[512];
+    struct hf_error why = { "" };
+    int len, rc;
 
     if (name == NULL)
         return HF_OK;
-    (void)snprintf(fresh, sizeof fresh, "%s.new", name);
-    file = fopen(fresh, "we");
-    if (file == NULL)
-        return cli_fail(up->cli, HF_EIO, "%s: %s", fresh, strerror(errno));
-    fine = fprintf(file, "export HOLDFAST_ENDPOINTS=%s\nexport HOLDFAST_NAMESPACE=%s\n",
-                   up->endpoint, up->cli->common.namespace) > 0;
-    fine = fclose(file) == 0 && fine && rename(fresh, name) == 0;
-    return fine ? HF_OK : cli_fail(up->cli, HF_EIO, "%s: %s", name, strerror(errno));
+    len = snprintf(text, sizeof text,
+                   "export HOLDFAST_ENDPOINTS=%s\nexport HOLDFAST_NAMESPACE=%s\n", up->endpoint,
+                   up->cli->common.namespace);
+    rc = hf_file_write(name, text, (size_t)len, &why);
+    return rc == HF_OK ? HF_OK : cli_fail(up->cli, rc, "%s", why.text);
 }
 
 static int start(struct up *up)

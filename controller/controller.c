@@ -1,7 +1,5 @@
 #include "controller/controller.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +8,7 @@
 
 #include <uv.h>
 
-#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "controller/alert.h"
@@ -288,23 +286,13 @@ static int open_parts(struct controller *ctl)
     return rc;
 }
 
-/* A watcher of the file must never read half of it: it comes into being whole. */
 static int write_port(struct controller *ctl)
 {
     const char *file = ctl->settings->port_file;
-    char text[16], beside[4096];
+    char text[16];
     int len = snprintf(text, sizeof text, "%u\n", hf_httpd_get_port(ctl->httpd));
-    HF_CLEANUP_FD int fd = -1;
 
-    if (file == NULL)
-        return HF_OK;
-    if (snprintf(beside, sizeof beside, "%s.new", file) >= (int)sizeof beside)
-        return hf_error_set(&ctl->why, HF_EINVAL, "controller.port_file: the name is too long");
-    fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, text, (size_t)len) != len || rename(beside, file) != 0)
-        return hf_error_set(&ctl->why, HF_EIO, "%s cannot be written: %s", file,
-                            strerror(errno));
-    return HF_OK;
+    return file == NULL ? HF_OK : hf_file_write(file, text, (size_t)len, &ctl->why);
 }
 
 static int open_api(struct controller *ctl)

@@ -1,0 +1,54 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static bool write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        data += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+static bool is_no_file(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+int hf_file_write(const char *path, const void *data, size_t len, struct hf_error *err)
+{
+    bool in_place = is_no_file(path);
+    HF_CLEANUP_FD int fd = -1;
+    char beside[PATH_MAX];
+
+    if (snprintf(beside, sizeof beside, "%s%s", path, in_place ? "" : ".new") >=
+        (int)sizeof beside)
+        return hf_error_set(err, HF_EINVAL, "%s: the name is too long", path);
+    fd = open(beside, O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
+    if (fd < 0 || !write_all(fd, data, len) || (!in_place && rename(beside, path) != 0)) {
+        int why = errno;
+
+        if (fd >= 0 && !in_place)
+            (void)unlink(beside);
+        return hf_error_set(err, HF_EIO, "%s cannot be written: %s", path, strerror(why));
+    }
+    return HF_OK;
+}

@@ -1,0 +1,15 @@
+/* file.h - small files that others wait for. */
+#ifndef HF_BASE_FILE_H
+#define HF_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* Writes a file in one piece: whoever waits for it finds nothing, the old one or the new one,
+ * never half of it. What is there and no file (a pipe, /dev/stdout) is written to as it is, and
+ * stays what it is. */
+int hf_file_write(const char *path, const void *data, size_t len,
+                  struct hf_error *err) HF_MUST_CHECK;
+
+#endif
