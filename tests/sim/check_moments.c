@@ -107,6 +107,10 @@ void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
     if (check->was_restored)
         return;
     judge_pace(check, agent);
+    /* A late copy may register a process once more whose end was written: nobody misses that.
+     */
+    if (strcmp(agent->life.instance, agent->exit_instance) == 0)
+        return;
     if (agent->life.missed && !check->lossy && !agent->life.present &&
         !is_seen(agent, agent->life.create_rev))
         judge_missed(check, agent);

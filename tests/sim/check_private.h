@@ -42,10 +42,11 @@ struct c_agent {
     size_t commands;     /* outstanding, on all hosts */
     char command_host[HFS_NAME], command_task[HFS_NAME]; /* of the last one */
     hf_ms command_at;
-    int64_t exit_rev;          /* incarnation of which the last exit tells; 0: of none, */
-    int64_t exit_mod;          /* but of something after this revision */
-    int64_t begun_rev;         /* incarnation that a process last began as, and ... */
-    char begun_boot[HFS_NAME]; /* ... the agentd that let it go */
+    int64_t exit_rev;             /* incarnation of which the last exit tells; 0: of none, */
+    int64_t exit_mod;             /* but of something after this revision */
+    char exit_instance[HFS_NAME]; /* the last process whose end was written */
+    int64_t begun_rev;            /* incarnation that a process last began as, and ... */
+    char begun_boot[HFS_NAME];    /* ... the agentd that let it go */
     hf_ms orders[HFS_ORDERS];
     size_t order_count;
     int64_t order_term; /* of the leader who gave the last one */

@@ -477,6 +477,8 @@ static void apply_exit(struct hfs_check *check, const struct c_change *change)
     agent->exit_mod = exit != NULL ? change->entry->mod_rev : 0;
     agent->exit_rev =
         exit != NULL && exit->incarnation != NULL ? exit->incarnation->create_revision : 0;
+    if (agent->exit_rev != 0 && agent->exit_rev == agent->life.create_rev)
+        (void)snprintf(agent->exit_instance, HFS_NAME, "%s", agent->life.instance);
 }
 
 static void apply_spec(struct hfs_check *check, const struct c_change *change)

@@ -75,7 +75,7 @@ static const struct hfs_mutant MUTANTS[] = {
     AGENTD(AGENTD_COMMAND, COMMAND, SAME, "orders", "that the command was withdrawn"),
     AGENTD(AGENTD_NO_COMMAND, COMMAND, ABSENT, "orders", "that a start was ordered here"),
     AGENTD(AGENTD_NO_LEADER, LEADER, ABSENT, "headless", "that somebody leads"),
-    AGENTD(AGENTD_HOST_LIVE, HOST_LIVE, CREATE | LEASE, "orders", "that the host is another"),
+    AGENTD(AGENTD_HOST_LIVE, HOST_LIVE, CREATE | LEASE, "refusals", "that the host is another"),
     AGENTD(AGENTD_REPORT, AGENT_REPORT, SAME, "late", "that a later report is there"),
     /* A person, or a program that speaks for one. */
 #define PERSON(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
