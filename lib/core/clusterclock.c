@@ -44,10 +44,9 @@ void hf_clusterclock_init(struct hf_clusterclock *c,
 }
 
 int hf_clusterclock_on_observed(struct hf_clusterclock *c, hf_ms value, int64_t revision,
-                                hf_ms now)
+                                bool ours, hf_ms now)
 {
     hf_ms known = hf_clusterclock_now(c, now);
-    bool ours = c->wrote && value == c->written;
 
     if (revision <= 0)
         return HF_EINVAL;
@@ -61,7 +60,7 @@ int hf_clusterclock_on_observed(struct hf_clusterclock *c, hf_ms value, int64_t 
     c->read = c->present = true;
     c->revision = revision;
     c->stored = value;
-    /* What we wrote a moment ago we have counted on from; what others write holds. */
+    /* From what we wrote we have counted on; what others write holds. */
     c->base = ours && known > value ? known : value;
     c->base_at = now;
     return HF_OK;
@@ -96,12 +95,6 @@ struct hf_clusterclock_step hf_clusterclock_next(const struct hf_clusterclock *c
         .value = hf_clusterclock_now(c, now),
         .at = now,
     };
-}
-
-void hf_clusterclock_on_written(struct hf_clusterclock *c, hf_ms value)
-{
-    c->wrote = true;
-    c->written = value;
 }
 
 hf_ms hf_clusterclock_now(const struct hf_clusterclock *c, hf_ms now)

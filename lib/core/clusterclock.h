@@ -50,8 +50,6 @@ struct hf_clusterclock {
     hf_ms stored;
     hf_ms base;    /* what the clock was */
     hf_ms base_at; /* when it was seen, on our own clock */
-    bool wrote;    /* we did, last: */
-    hf_ms written;
 };
 
 /* What a leader has to do. */
@@ -65,10 +63,11 @@ struct hf_clusterclock_step {
 void hf_clusterclock_init(struct hf_clusterclock *clock,
                           const struct hf_clusterclock_policy *policy);
 
-/* etcd has this value since `revision`. Older news is ignored. HF_EHISTORY, and nothing
- * changed, when it contradicts what was seen before; HF_EINVAL for no revision. */
+/* etcd has this value since `revision`; `ours`: it was read on this very clock, however late we
+ * are told. Older news is ignored. HF_EHISTORY, and nothing changed, when it contradicts what
+ * was seen before; HF_EINVAL for no revision. */
 int hf_clusterclock_on_observed(struct hf_clusterclock *clock, hf_ms value, int64_t revision,
-                                hf_ms now) HF_MUST_CHECK;
+                                bool ours, hf_ms now) HF_MUST_CHECK;
 
 /* etcd has no clock yet. HF_EHISTORY, and nothing changed, when it had one. */
 int hf_clusterclock_on_absent(struct hf_clusterclock *clock) HF_MUST_CHECK;
@@ -79,9 +78,6 @@ void hf_clusterclock_on_history_reset(struct hf_clusterclock *clock);
 /* For a leader. `wall` is what a clock begins with that does not exist yet. Cannot fail. */
 struct hf_clusterclock_step hf_clusterclock_next(const struct hf_clusterclock *clock,
                                                  hf_ms wall, hf_ms now);
-
-/* The leader stores `value`: seen again, it is no news. */
-void hf_clusterclock_on_written(struct hf_clusterclock *clock, hf_ms value);
 
 /* What the clock says at `now`; HF_CLUSTERCLOCK_UNREAD if that is not known. */
 hf_ms hf_clusterclock_now(const struct hf_clusterclock *clock, hf_ms now);

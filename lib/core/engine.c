@@ -244,7 +244,8 @@ static int note_singleton(struct hf_engine *e, const struct hf_fleet_change *cha
         return clock == NULL
                    ? hf_clusterclock_on_absent(&e->clock)
                    : hf_clusterclock_on_observed(&e->clock, hf_moment_read(clock->now),
-                                                 change->seen.mod_rev, e->now);
+                                                 change->seen.mod_rev,
+                                                 strcmp(clock->leader, e->id) == 0, e->now);
     }
     hf_agenda_add(&e->agenda, &e->meta_item.agenda);
     if (meta == NULL || (e->cluster_id[0] != '\0' && (strncmp(e->cluster_id, meta->cluster_id,

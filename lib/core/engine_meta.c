@@ -141,7 +141,6 @@ int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret)
     Holdfast__V1__Clock next = HOLDFAST__V1__CLOCK__INIT;
     Google__Protobuf__Timestamp value;
     bool begins = !is_clock_ours(e);
-    int rc;
 
     if (!may_write(get_meta(e)))
         return 0;
@@ -160,9 +159,6 @@ int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret)
         hf_draft_event(e, ret,
                        &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__leader,
                                                  .why = "it leads from here on" });
-    rc = hf_draft_end(e, ret, &e->clock_item, NULL,
-                      begins ? "a leader begins" : "the cluster clock goes on");
-    if (rc == 1)
-        hf_clusterclock_on_written(&e->clock, step.value);
-    return rc;
+    return hf_draft_end(e, ret, &e->clock_item, NULL,
+                        begins ? "a leader begins" : "the cluster clock goes on");
 }
