@@ -1,0 +1,139 @@
+/* What an agent may ask its agentd. */
+#include "e2e/agentd_fixture.h"
+
+/* What an agent may ask, and what it is told when that makes no sense. */
+
+static char token[80], sock[300];
+
+/* Runs curl, and returns the status that it was answered with; the body is in `ret`. */
+static int ask(const char *method, const char *path, const char *body, const char *bearer,
+               char ret[4096])
+{
+    char url[200], authorization[200];
+    const char *argv[] = { "curl",        "-s", "--max-time", "30", "--unix-socket", sock, "-H",
+                           authorization, "-X", method,       "-w", "%{http_code}",  url,  "-d",
+                           body,          NULL };
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+    size_t len;
+
+    (void)snprintf(url, sizeof url, "http://localhost%s", path);
+    (void)snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", bearer);
+    if (body == NULL)
+        argv[13] = NULL;
+    hft_process_run(argv, NULL, &output);
+    len = strlen(output.out);
+    ck_assert_msg(len >= 3, "%s %s: %s", method, path, output.err);
+    (void)snprintf(ret, 4096, "%.*s", (int)(len - 3), output.out);
+    return (int)strtol(output.out + len - 3, NULL, 10);
+}
+
+static const struct {
+    const char *method, *path, *body;
+    int status;
+    const char *said;
+} ASKS[] = {
+    { "GET", "/v1/self", NULL, 200, "\"agent\":\"a1\"" },
+    { "POST", "/v1/heartbeat", "{\"status\":\"busy\",\"tokens\":17}", 200, "\"interval\":" },
+    { "POST", "/v1/activity", "", 200, "\"waiting\":" },
+    { "POST", "/v1/heartbeat", "{\"tokens\":-1}", 400, "below 0" },
+    { "POST", "/v1/heartbeat", "{\"tokns\":1}", 400, "tokns" },
+    { "POST", "/v1/heartbeat", "{\"status\":", 400, "column" },
+    { "POST", "/v1/state", "{\"state\":\"asleep\"}", 400, "asleep" },
+    { "POST", "/v1/state", "{\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"}", 200,
+      "" },
+    { "POST", "/v1/pong", "{\"id\":\"1\"}", 204, "" },
+    { "GET", "/v1/nothing", NULL, 404, "nothing at this path" },
+    { "DELETE", "/v1/self", NULL, 405, "cannot be asked that way" },
+    { "GET", "/v1/tasks/t9", NULL, 404, "no such task" },
+    { "GET", "/v1/tasks/T9", NULL, 400, "name" },
+    { "POST", "/v1/tasks/t9/start", "", 404, "no such task" },
+    { "GET", "/v1/tasks/t9/checkpoint", NULL, 404, "" },
+    { "GET", "/v1/tasks/t9/checkpoints", NULL, 200, "\"checkpoints\":[]" },
+    { "PUT", "/v1/tasks/t9/checkpoint", "state", 404, "no such task" },
+    { "POST", "/v1/tasks", "{\"payload\":\"x\"}", 400, "role" },
+    { "POST", "/v1/tasks", "{\"id\":\"t1\",\"role\":\"other\",\"payload\":\"x\"}", 201,
+      "\"state\":\"pending\"" },
+    { "POST", "/v1/tasks", "{\"id\":\"t1\",\"role\":\"other\",\"payload\":\"y\"}", 200,
+      "\"payload\":\"x\"" },
+    { "GET", "/v1/tasks/t1", NULL, 200, "\"role\":\"other\"" },
+    { "POST", "/v1/tasks/t1/complete", "{\"result\":\"z\"}", 409, "not this agent's" },
+    { "POST", "/v1/tasks/claim", "{\"wait\":\"0s\"}", 204, "" },
+    { "POST", "/v1/tasks", "{\"id\":\"t2\",\"role\":\"r1\",\"labels\":{\"a\":\"b\"}}", 201,
+      "\"labels\":{\"a\":\"b\"}" },
+    { "POST", "/v1/tasks/claim", "{\"wait\":\"20s\"}", 200, "\"state\":\"acknowledged\"" },
+    { "POST", "/v1/tasks/claim", "", 200, "\"id\":\"t2\"" }, /* the one already mine */
+    { "POST", "/v1/tasks/t2/start", "", 200, "\"state\":\"in_progress\"" },
+    { "PUT", "/v1/tasks/t2/checkpoint", "state of things", 201, "\"seq\":\"1\"" },
+    { "GET", "/v1/tasks/t2/checkpoint", NULL, 200, "state of things" },
+    { "POST", "/v1/tasks/t2/progress", "{\"percent\":101}", 400, "percent" },
+    { "POST", "/v1/tasks/t2/release", "{\"reason\":\"later\"}", 200, "\"state\":\"pending\"" },
+    { "POST", "/v1/tasks/claim", "", 200, "\"checkpoint\":{\"seq\":\"1\"}" },
+    { "POST", "/v1/tasks/t2/fail", "{\"reason\":\"no use\"}", 200, "\"state\":\"failed\"" },
+    { "POST", "/v1/leave", "{\"reason\":\"done\"}", 200, "" },
+};
+
+static bool is_ready(void *arg)
+{
+    char *env = read_file("env"), *at = strstr(env, "HOLDFAST_TOKEN=");
+
+    (void)arg;
+    token[0] = '\0';
+    if (at != NULL)
+        (void)sscanf(at, "HOLDFAST_TOKEN=%79[0-9a-f]", token);
+    free(env);
+    return token[0] != '\0';
+}
+
+static void ask_all(void)
+{
+    char body[4096];
+
+    for (size_t i = 0; i < sizeof ASKS / sizeof ASKS[0]; i++) {
+        int status = ask(ASKS[i].method, ASKS[i].path, ASKS[i].body, token, body);
+
+        ck_assert_msg(status == ASKS[i].status && strstr(body, ASKS[i].said) != NULL,
+                      "%zu: %s %s: %d %s", i, ASKS[i].method, ASKS[i].path, status, body);
+    }
+}
+
+static void ask_too_much(void)
+{
+    char body[4096];
+    static char large[(64 << 10) + 100];
+
+    (void)memset(large, 'x', sizeof large - 1);
+    ck_assert_int_eq(ask("PUT", "/v1/tasks/t9/checkpoint", large, token, body), 413);
+    ck_assert_ptr_nonnull(strstr(body, "too_large"));
+}
+
+START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
+{
+    pid_t agentd = start("a1", (const char *[]){ "sh", "-c",
+                                                 "env >\"$0\"/env.new; mv \"$0\"/env.new "
+                                                 "\"$0\"/env; exec sleep 600",
+                                                 dir.path, NULL });
+    struct stat info;
+    char body[4096];
+
+    hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
+    (void)snprintf(sock, sizeof sock, "%s/agents/a1.sock", dir.path);
+    ck_assert_int_eq(stat(sock, &info), 0);
+    ck_assert_int_eq(info.st_mode & 0777, 0600);
+    ck_assert_int_eq(ask("GET", "/v1/self", NULL, "wrong", body), 401);
+    ask_too_much();
+    ask_all();
+    (void)stop(agentd);
+    await("agents/a1/exit", "\"kind\":\"left\"");
+    await("agents/a1/exit", "\"text\":\"done\"");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *stories = tcase_create("stories");
+
+    tcase_add_checked_fixture(stories, setup, teardown);
+    tcase_set_timeout(stories, 240);
+    tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
+    return hft_suite_run("agentd: local API", stories, NULL);
+}

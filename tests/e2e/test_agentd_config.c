@@ -1,0 +1,173 @@
+/* What can be set for an agentd: files of agents and launchers, and command lines. */
+#include "e2e/agentd_fixture.h"
+
+/* The bodies lie in files of which the next life of the agent finds the newest. */
+START_TEST(agents_of_a_configuration_keep_their_checkpoints_in_files)
+{
+    char config[300];
+    struct hft_program agentd = { 0 };
+    char *log;
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n"
+                              "checkpoints: {store: file}\n");
+    write_file("worker.yaml", "name: worker\nparameters: [model=(small|large)]\n"
+                              "command: [env, STEP_SECONDS=0.1, python3, " HOLDFAST_SOURCE_DIR
+                              "/examples/python/worker.py]\n");
+    write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: worker\nparameters: [model=small]\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    begin_leader();
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, "--ttl", "10s", NULL);
+    submit("t1", "r1", "12");
+    await("checkpoints/t1/0000000000000000003", "\"store\":\"file\"");
+    ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
+    await("tasks/t1", "\"state\":\"completed\"");
+    await_line("agents/a1.log", "completed t1");
+    log = read_file("agents/a1.log");
+    ck_assert_msg(strstr(log, "resume t1 behind step") != NULL, "%s", log);
+    free(log);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    check_log();
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+}
+END_TEST
+
+/* As somebody else, within limits, and still able to ask. */
+START_TEST(a_launcher_says_as_whom_and_within_which_limits)
+{
+    char config[300], expected[64];
+    struct hft_program agentd = { 0 };
+    char *said;
+
+    if (geteuid() != 0) {
+        printf("only root can start it as another user\n");
+        return;
+    }
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    write_file("worker.yaml",
+               "name: worker\nuser: nobody\nopen_files_max: 99\nnice: 3\ndirectory: /\n"
+               "environment: [MODE=fast]\n"
+               "command: [sh, -c, 'id -un; ulimit -n; nice; pwd; echo $MODE $USER; " CURL
+               "http://localhost/v1/self; exec sleep 600']\n");
+    write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: worker\n");
+    ck_assert_int_eq(chmod(dir.path, 0700), 0);
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, NULL);
+    await_line("agents/a1.log", "\"agent\":\"a1\"");
+    said = read_file("agents/a1.log");
+    (void)snprintf(expected, sizeof expected, "nobody\n99\n%d\n/\nfast nobody\n{",
+                   nice(0) + 3 < 19 ? nice(0) + 3 : 19);
+    ck_assert_msg(strncmp(said, expected, strlen(expected)) == 0, "%s", said);
+    free(said);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    check_log();
+    write_file("worker.yaml", "name: worker\nuser: no-such-user\ncommand: [true]\n");
+    hft_program_start(&agentd, "agentd", dir.path, "again", server.endpoint, "--config", config,
+                      "--state-dir", dir.path, NULL);
+    ck_assert_int_eq(hft_program_wait(&agentd, STEP_MS), 2);
+    ck_assert(hft_program_said(&agentd, "this machine has no no-such-user"));
+}
+END_TEST
+
+START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
+{
+    char config[300];
+    struct hft_program agentd = { 0 };
+    struct hft_output output;
+    hf_rev life;
+    long long pid;
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    write_file("worker.yaml", "name: worker\ncommand: [sleep, 600]\n");
+    write_file("a1.yaml", "name: a1\nlauncher: worker\n");
+    write_file("a2.yaml", "name: a2\nlauncher: worker\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, NULL);
+    await("agents/a1/live", "\"host\":\"h1\"");
+    await_line("agentd.log", "event=joined");
+    life = look("agents/a1/live").create_rev;
+    pid = number_in("agents/a1/live", "\"pid\"");
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, gone]\n");
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
+    await_line("agentd.log", "event=not_reloaded");
+    write_file("agentd.yaml", "host: h2\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
+    await_line("agentd.log", "host cannot change while the agents live");
+    write_file("agentd.yaml",
+               "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, a2.yaml]\n");
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
+    await("agents/a2/live", "\"host\":\"h1\"");
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+    hft_output_done(&output);
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    ck_assert_int_eq(kill((pid_t)pid, 0), 0);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+    check_log();
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_int_eq(output.status, 3);
+    hft_output_done(&output);
+}
+END_TEST
+
+/* A command line that makes no sense is told so, and starts nothing. */
+static const struct {
+    const char *argv[8];
+    int status;
+    const char *said;
+} WORDS[] = {
+    { { AGENTD, "--help" }, 0, "agentd run --name NAME" },
+    { { AGENTD, "--version" }, 0, "agentd 0" },
+    { { AGENTD, "run", "--", "true" }, 2, "the agent needs a name" },
+    { { AGENTD, "run", "--name", "a1" }, 2, "say what to run" },
+    { { AGENTD, "run", "--name", "A 1", "--", "true" }, 2, "name" },
+    { { AGENTD, "fly" }, 2, "unknown command: fly" },
+    { { AGENTD, "run", "--nmae", "a1" }, 2, "--nmae" },
+    { { AGENTD, "check" }, 0, "no fault found" },
+    { { AGENTD, "upgrade" }, 3, "no agentd runs in" },
+};
+
+START_TEST(what_makes_no_sense_is_said)
+{
+    char env[300];
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    (void)snprintf(env, sizeof env, "HOLDFAST_STATE_DIR=%s/w", dir.path);
+    hft_process_run(WORDS[_i].argv, (const char *[]){ env, NULL }, &output);
+    ck_assert_msg(output.status == WORDS[_i].status, "status %d: %s%s", output.status,
+                  output.out, output.err);
+    ck_assert_msg(strstr(output.out, WORDS[_i].said) != NULL ||
+                      strstr(output.err, WORDS[_i].said) != NULL,
+                  "%s%s", output.out, output.err);
+}
+END_TEST
+
+static void scratch(void)
+{
+    hft_tempdir_init(&dir);
+}
+
+static void no_scratch(void)
+{
+    hft_tempdir_done(&dir);
+}
+
+int main(void)
+{
+    TCase *stories = tcase_create("stories"), *words = tcase_create("words");
+
+    tcase_add_checked_fixture(stories, setup, teardown);
+    tcase_set_timeout(stories, 240);
+    tcase_add_test(stories, agents_of_a_configuration_keep_their_checkpoints_in_files);
+    tcase_add_test(stories, a_new_configuration_touches_nothing_that_did_not_change);
+    tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);
+    tcase_add_checked_fixture(words, scratch, no_scratch);
+    tcase_set_timeout(words, 120);
+    tcase_add_loop_test(words, what_makes_no_sense_is_said, 0, sizeof WORDS / sizeof WORDS[0]);
+    return hft_suite_run("agentd: configuration", stories, words, NULL);
+}
