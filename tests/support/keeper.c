@@ -30,6 +30,20 @@ bool hft_keeper_can(enum hft_keeper_mode mode)
     return false;
 }
 
+/* To where nobody can come, too: what was built may lie in somebody's home. */
+static void copy_program(const struct hft_keeper *k, char path[HFT_PATH_MAX + 16],
+                         const char *name)
+{
+    char copy[HFT_PATH_MAX + 16];
+    struct hft_output output;
+
+    (void)snprintf(copy, sizeof copy, "%s/%s", k->dir.path, name);
+    hft_process_run((const char *[]){ "cp", path, copy, NULL }, NULL, &output);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+    hft_output_done(&output);
+    memcpy(path, copy, sizeof copy);
+}
+
 void hft_keeper_init(struct hft_keeper *k, enum hft_keeper_mode mode)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -42,8 +56,12 @@ void hft_keeper_init(struct hft_keeper *k, enum hft_keeper_mode mode)
     k->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(k->listener, (struct sockaddr *)&address, sizeof address), 0);
     ck_assert_int_eq(listen(k->listener, 8), 0);
+    (void)snprintf(k->agentd, sizeof k->agentd, "%s", HOLDFAST_AGENTD);
+    (void)snprintf(k->relay, sizeof k->relay, "%s", HOLDFAST_RELAY);
     if (mode != HFT_KEEPER_NOBODY)
         return;
+    copy_program(k, k->agentd, "agentd");
+    copy_program(k, k->relay, "keeper_relay");
     ck_assert_int_eq(chown(k->dir.path, NOBODY, NOBODY), 0);
     ck_assert_int_eq(chown(k->state, NOBODY, NOBODY), 0);
     ck_assert_int_eq(chown(address.sun_path, NOBODY, NOBODY), 0);
@@ -68,13 +86,13 @@ void hft_keeper_done(struct hft_keeper *k)
 
 void hft_keeper_start(struct hft_keeper *k)
 {
-    char relay[HFT_PATH_MAX + 16];
+    char relay[HFT_PATH_MAX + 64], link[HFT_PATH_MAX + 64];
     const char *const argv[] = { "setpriv",
                                  "--reuid=65534",
                                  "--regid=65534",
                                  "--clear-groups",
                                  "--pdeathsig=KILL",
-                                 HOLDFAST_AGENTD,
+                                 k->agentd,
                                  "run",
                                  "--name",
                                  "test",
@@ -83,15 +101,17 @@ void hft_keeper_start(struct hft_keeper *k)
                                  "--",
                                  "true",
                                  NULL };
-    const char *env[16] = { relay, "HOLDFAST_AGENTD_LINK=" HOLDFAST_RELAY,
-                            "HOLDFAST_SECRET=keeper",
+    const char *env[16] = { relay, link, "HOLDFAST_SECRET=keeper",
                             k->mode == HFT_KEEPER_CGROUP ? "A=1"
                                                          : "HOLDFAST_AGENTD_CGROUPS=off" };
     size_t count = 4;
 
-    for (const char *const *more = hft_sanitizer_env(); *more != NULL; more++)
+    /* What these name lies where the programs were built, and nobody may not read it. */
+    for (const char *const *more = hft_sanitizer_env();
+         k->mode != HFT_KEEPER_NOBODY && *more != NULL; more++)
         env[count++] = *more;
     (void)snprintf(relay, sizeof relay, "HFT_RELAY=%s/s", k->dir.path);
+    (void)snprintf(link, sizeof link, "HOLDFAST_AGENTD_LINK=%s", k->relay);
     /* Whoever starts agentd may have left it a descriptor: it must not reach an agent. */
     int stray = dup2(k->listener, 40);
     k->pid = hft_process_spawn(&(struct hft_spawn){

@@ -26,8 +26,9 @@ struct hft_keeper {
     enum hft_keeper_mode mode;
     struct hft_tempdir dir; /* .path/state is the state directory */
     char state[HFT_PATH_MAX + 16];
-    pid_t pid;      /* of the keeper */
-    int listener;   /* links connect here */
+    char agentd[HFT_PATH_MAX + 16], relay[HFT_PATH_MAX + 16]; /* the programs */
+    pid_t pid;                                                /* of the keeper */
+    int listener;                                             /* links connect here */
     int link;       /* the link that is connected; -1 */
     pid_t link_pid; /* its process */
     struct agentd_page *page;
