@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "support/fleet.h"
+#include "support/keeper.h"
 #include "support/suite.h"
 #include "support/wait.h"
 
@@ -96,6 +97,25 @@ static bool is_second_at_work(void *arg)
     return hft_fleet_began_with(&fleet, "t", 1) != 0;
 }
 
+static bool is_stopped(void *arg)
+{
+    return hft_process_state(*(const pid_t *)arg) == 'T';
+}
+
+/* Stops the agent while it keeps nothing: a step is marked before its checkpoint is on its way,
+ * so that all that are marked are kept, and no other can come. */
+static bool has_stopped_between(void *arg)
+{
+    pid_t agent = *(const pid_t *)arg;
+
+    ck_assert_int_eq(kill(agent, SIGSTOP), 0);
+    hft_wait_or_fail(is_stopped, &agent, HFT_FLEET_STEP_MS, "the agent to stand still");
+    if (hft_fleet_number(&fleet, "tasks/t", "seq") == hft_fleet_last_step(&fleet, "t"))
+        return true;
+    ck_assert_int_eq(kill(agent, SIGCONT), 0);
+    return false;
+}
+
 START_TEST(the_last_valid_checkpoint_is_found)
 {
     unsigned head;
@@ -104,8 +124,8 @@ START_TEST(the_last_valid_checkpoint_is_found)
     begin(0.2, "60s", "3");
     hft_fleet_until_step(&fleet, "t", 6);
     agent = hft_fleet_agent(&fleet, "w1");
-    ck_assert_int_eq(kill(agent, SIGSTOP), 0); /* it keeps no other meanwhile */
-    head = (unsigned)hft_fleet_number(&fleet, "tasks/t", "seq");
+    hft_wait_or_fail(has_stopped_between, &agent, HFT_FLEET_STEP_MS, "a kept step");
+    head = hft_fleet_last_step(&fleet, "t");
     ck_assert_uint_ge(head, 5);
     spoil(head, TREES[_i].faults);
     ck_assert_int_eq(kill(agent, SIGKILL), 0);

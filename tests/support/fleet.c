@@ -497,6 +497,11 @@ void hft_fleet_until_step(struct hft_fleet *fleet, const char *task, unsigned st
                      "a step of a task");
 }
 
+unsigned hft_fleet_last_step(struct hft_fleet *fleet, const char *task)
+{
+    return read_ledger(fleet, task).step;
+}
+
 unsigned hft_fleet_until_done(struct hft_fleet *fleet, const char *task, unsigned steps)
 {
     struct reading reading;

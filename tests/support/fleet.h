@@ -81,6 +81,8 @@ void hft_fleet_submit(struct hft_fleet *fleet, const char *task, unsigned steps,
                       double seconds);
 /* Waits until the ledger has that step of the task. */
 void hft_fleet_until_step(struct hft_fleet *fleet, const char *task, unsigned step);
+/* The last that it has. */
+unsigned hft_fleet_last_step(struct hft_fleet *fleet, const char *task);
 /* Waits until it is completed, and checks what its work did to the world: every step was done;
  * one after the other; by one process at a time, of which none did anything after its successor
  * had begun; a successor went on behind the last checkpoint, so that it repeated the last step
