@@ -18,8 +18,12 @@
 #include "support/program.h"
 #include "support/suite.h"
 
-#define ROOT   "/holdfast/default/"
+#define ROOT "/holdfast/default/"
+#ifdef HOLDFAST_PROGRAMS /* the build says where */
 #define AGENTD HOLDFAST_PROGRAMS "/agentd"
+#else
+#define AGENTD "agentd"
+#endif
 
 #define CURL                                                                                   \
     "curl -s --unix-socket $HOLDFAST_SOCKET -H \"Authorization: Bearer $HOLDFAST_TOKEN\" "

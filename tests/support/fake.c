@@ -60,7 +60,7 @@ struct hft_fake {
     int64_t stale_rev;
     unsigned stale_skip, stale_left;
     int64_t most_keys; /* that come through; 0: all */
-    bool mute;
+    bool mute, replays;
     struct call *watch; /* the newest stream */
     struct hft_fake_stats stats;
 };
@@ -296,6 +296,39 @@ static void flush(struct hft_fake *fake)
     free(first);
 }
 
+/* The lock is held. `call` NULL: nobody listens. */
+static void tell(struct hft_fake *fake, struct call *call, int64_t first, int64_t last,
+                 int64_t header_rev, bool fragment)
+{
+    size_t count = (size_t)(last - first + 1);
+    Etcdserverpb__ResponseHeader header = ETCDSERVERPB__RESPONSE_HEADER__INIT;
+    Etcdserverpb__WatchResponse message = ETCDSERVERPB__WATCH_RESPONSE__INIT;
+    Etcdserverpb__KeyValue *kvs = calloc(count, sizeof *kvs);
+    Etcdserverpb__Event *events = calloc(count, sizeof *events);
+    Etcdserverpb__Event **pointers = calloc(count, sizeof(Etcdserverpb__Event *));
+
+    ck_assert(kvs != NULL && events != NULL && pointers != NULL);
+    for (size_t i = 0; i < count; i++) {
+        kvs[i] = hft_fake_store_kv(&fake->store, first + (int64_t)i);
+        etcdserverpb__event__init(&events[i]);
+        events[i].kv = &kvs[i];
+        if (kvs[i].version == 0)
+            events[i].type = ETCDSERVERPB__EVENT__EVENT_TYPE__DELETE;
+        pointers[i] = &events[i];
+    }
+    header.cluster_id = fake->cluster_id;
+    header.revision = header_rev != 0 ? header_rev : hft_fake_store_newest(&fake->store);
+    message.header = &header;
+    message.watch_id = 1;
+    message.n_events = count;
+    message.events = pointers;
+    message.fragment = fragment;
+    enqueue(call, pack(&message));
+    free(kvs);
+    free(events);
+    free(pointers);
+}
+
 /* The lock is held. */
 static void on_watch_request(struct call *call, const Etcdserverpb__WatchRequest *request)
 {
@@ -313,6 +346,9 @@ static void on_watch_request(struct call *call, const Etcdserverpb__WatchRequest
         reply.watch_id = request->create_request->watch_id;
         reply.created = 1;
         enqueue(call, pack(&reply));
+        if (fake->replays && fake->stats.start_rev > 0 &&
+            fake->stats.start_rev <= header.revision)
+            tell(fake, call, fake->stats.start_rev, header.revision, 0, false);
         break;
     case ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST:
         fake->stats.probes++;
@@ -542,6 +578,13 @@ struct hft_fake_stats hft_fake_stats(struct hft_fake *fake)
     return stats;
 }
 
+void hft_fake_replay(struct hft_fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->replays = true;
+    pthread_mutex_unlock(&fake->lock);
+}
+
 void hft_fake_answer_probes(struct hft_fake *fake, bool answer_them)
 {
     pthread_mutex_lock(&fake->lock);
@@ -552,35 +595,9 @@ void hft_fake_answer_probes(struct hft_fake *fake, bool answer_them)
 void hft_fake_tell(struct hft_fake *fake, int64_t first, int64_t last, int64_t header_rev,
                    bool fragment)
 {
-    size_t count = (size_t)(last - first + 1);
-    Etcdserverpb__ResponseHeader header = ETCDSERVERPB__RESPONSE_HEADER__INIT;
-    Etcdserverpb__WatchResponse message = ETCDSERVERPB__WATCH_RESPONSE__INIT;
-    Etcdserverpb__KeyValue *kvs = calloc(count, sizeof *kvs);
-    Etcdserverpb__Event *events = calloc(count, sizeof *events);
-    Etcdserverpb__Event **pointers = calloc(count, sizeof(Etcdserverpb__Event *));
-
-    ck_assert(kvs != NULL && events != NULL && pointers != NULL);
     pthread_mutex_lock(&fake->lock);
-    for (size_t i = 0; i < count; i++) {
-        kvs[i] = hft_fake_store_kv(&fake->store, first + (int64_t)i);
-        etcdserverpb__event__init(&events[i]);
-        events[i].kv = &kvs[i];
-        if (kvs[i].version == 0)
-            events[i].type = ETCDSERVERPB__EVENT__EVENT_TYPE__DELETE;
-        pointers[i] = &events[i];
-    }
-    header.cluster_id = fake->cluster_id;
-    header.revision = header_rev != 0 ? header_rev : hft_fake_store_newest(&fake->store);
-    message.header = &header;
-    message.watch_id = 1;
-    message.n_events = count;
-    message.events = pointers;
-    message.fragment = fragment;
-    enqueue(fake->watch, pack(&message));
+    tell(fake, fake->watch, first, last, header_rev, fragment);
     pthread_mutex_unlock(&fake->lock);
-    free(kvs);
-    free(events);
-    free(pointers);
 }
 
 void hft_fake_send(struct hft_fake *fake, const Etcdserverpb__WatchResponse *message)

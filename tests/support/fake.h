@@ -50,6 +50,9 @@ struct hft_fake_stats hft_fake_stats(struct hft_fake *fake);
 /* Whether probes are answered; they are at first. */
 void hft_fake_answer_probes(struct hft_fake *fake, bool answer);
 
+/* From now on a watch that begins in the past is told what has happened since, as by etcd. */
+void hft_fake_replay(struct hft_fake *fake);
+
 /* Tells the changes of the revisions `first` to `last`, in that order, in one message whose
  * header says `header_rev` (0: the newest); `fragment`: more of it will follow. */
 void hft_fake_tell(struct hft_fake *fake, int64_t first, int64_t last, int64_t header_rev,

@@ -20,7 +20,9 @@
 static struct hf_recover with_deaths(int64_t first, int64_t second, int64_t third)
 {
     return (struct hf_recover){
-        .outcomes = { { 1, first, DIED }, { 2, second, DIED }, { 3, third, DIED } },
+        .outcomes = { { .at = 1, .checkpoint = first, .result = DIED },
+                      { .at = 2, .checkpoint = second, .result = DIED },
+                      { .at = 3, .checkpoint = third, .result = DIED } },
         .outcome_count = 3,
     };
 }

@@ -522,8 +522,8 @@ START_TEST(a_record_comes_back_through_etcd_as_it_was)
         .attempts = 2,
         .next_at = INT64_C(1769846951430),
         .probation_until = INT64_C(1769847851430),
-        .outcomes = { { INT64_C(1769846951000), 6, DIED },
-                      { INT64_C(1769846951430), 0, ORDERED } },
+        .outcomes = { { .at = INT64_C(1769846951000), .checkpoint = 6, .result = DIED },
+                      { .at = INT64_C(1769846951430), .result = ORDERED } },
         .outcome_count = 2,
     };
     struct hf_recover_record record;
