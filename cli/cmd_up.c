@@ -24,7 +24,17 @@ enum {
     GRACE_MS = 15000, /* more than an agent gets to stop */
     LOOK_MS = 100,
     REFRESH_MS = 500,
+    HOST_AWAY_MS = 30000,      /* a host that was killed comes back: not sooner */
+    HOST_AWAY_MAX_MS = 120000, /* nor later, whether its agents live elsewhere or not */
 };
+
+/* What happens to the fleet that is shown is to be seen soon, and again and again: short
+ * leases, which are sane with an etcd of one member; a home is waited for no longer than the
+ * doubt lasts whether its agents are dead; recoveries follow each other closely. */
+#define TTL              "6s"
+#define HOME_GRACE       "4s"
+#define RECOVERY_BACKOFF "5s"
+#define RECOVERY_LIMIT   "32" /* an hour */
 
 struct settings {
     bool empty;
@@ -48,7 +58,8 @@ static const struct hf_option TABLE[] = {
       .help = "When everything is ready, write what other programs need here: source FILE." },
 };
 
-/* The fleet that is shown: an agent of each role, on a host of its own. */
+/* The fleet that is shown: an agent of each role, at home on a host of its own; the others can
+ * run it as well. */
 static const struct {
     const char *agent, *role, *host;
 } FLEET[] = {
@@ -66,7 +77,8 @@ struct up {
     char programs[PATH_MAX - 64]; /* where our own program lies, and the others beside it */
     char endpoint[64];
     const char *endpoints[1];
-    struct cli_child etcd, controller, agents[FLEET_SIZE];
+    struct cli_child etcd, controller, hosts[FLEET_SIZE];
+    hf_ms lost_at[FLEET_SIZE]; /* when we saw that a host had ended; 0: it runs */
     uv_signal_t interrupt, terminate;
     bool stop; /* somebody said so */
 };
@@ -101,6 +113,30 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     (void)type;
     (void)ftw;
     return remove(path);
+}
+
+static int remove_cgroup(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)ftw;
+    if (type == FTW_DP)
+        (void)rmdir(path);
+    return 0;
+}
+
+/* A keeper that was killed leaves the cgroups of its agents behind, and says where. */
+static void remove_cgroups(const struct up *up, const char *host)
+{
+    char path[PATH_MAX] = "", name[PATH_MAX];
+    FILE *file;
+
+    (void)snprintf(name, sizeof name, "%s/%s/cgroup", up->dir, host);
+    file = fopen(name, "re");
+    if (file == NULL)
+        return;
+    if (fgets(path, sizeof path, file) != NULL && strstr(path, "/holdfast-") != NULL)
+        (void)nftw(path, remove_cgroup, 16, FTW_DEPTH | FTW_PHYS);
+    (void)fclose(file);
 }
 
 static void remove_dir(struct up *up)
@@ -278,27 +314,92 @@ static int start_controller(struct up *up)
 
     cli_args_add(&args, "%s/holdfast-controller", up->programs);
     add_common(up, &args);
+    if (!up->settings->empty) {
+        cli_args_add(&args, "--home-grace=" HOME_GRACE);
+        cli_args_add(&args, "--recovery-backoff=" RECOVERY_BACKOFF);
+        cli_args_add(&args, "--recovery-hourly-limit=" RECOVERY_LIMIT);
+    }
     rc = launch(up, &up->controller, "holdfast-controller", &args, "controller");
     return rc == HF_OK ? wait_for(up, &leader, &up->controller) : rc;
 }
 
-static int start_agent(struct up *up, size_t i)
+/* In single quotes YAML takes everything as it is, except for themselves. */
+static void put_quoted(struct hf_buf *text, const char *value)
 {
-    struct cli_args args = { .count = 0 };
-    struct hf_key live = { .kind = HF_KEY_AGENT_LIVE, .name = FLEET[i].agent };
+    hf_buf_putc(text, '\'');
+    for (; *value != '\0'; value++)
+        hf_buf_puts(text, *value == '\'' ? "''" : (char[]){ *value, '\0' });
+    hf_buf_putc(text, '\'');
+}
+
+static int write_file(struct up *up, const char *name, const struct hf_buf *text)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof path, "%s/%s.yaml", up->dir, name);
+    if (text->err != HF_OK)
+        return cli_fail(up->cli, text->err, "%s: %s", path, hf_err_text(text->err));
+    return hf_file_write(path, text->data, text->len, &up->cli->err);
+}
+
+/* The same launcher for all, so that each host can run each agent. */
+static int write_launcher(struct up *up)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    char command[PATH_MAX];
+
+    (void)snprintf(command, sizeof command, "%s/../libexec/holdfast/demo-agent", up->programs);
+    hf_buf_puts(&text, "name: worker\ncommand: [");
+    put_quoted(&text, command);
+    hf_buf_puts(&text, "]\n");
+    return write_file(up, "worker", &text);
+}
+
+static int write_host(struct up *up, size_t i)
+{
+    HF_CLEANUP_BUF struct hf_buf agent = { 0 }, host = { 0 };
     int rc;
 
+    hf_buf_printf(&agent, "name: %s\nrole: %s\nlauncher: worker\n", FLEET[i].agent,
+                  FLEET[i].role);
+    hf_buf_printf(&host, "launchers: [worker.yaml]\nagents: [%s.yaml]\n", FLEET[i].agent);
+    rc = write_file(up, FLEET[i].agent, &agent);
+    return rc == HF_OK ? write_file(up, FLEET[i].host, &host) : rc;
+}
+
+/* Names and times as flags: the user's environment must not say otherwise. */
+static int launch_host(struct up *up, size_t i)
+{
+    struct cli_args args = { .count = 0 };
+
     cli_args_add(&args, "%s/agentd", up->programs);
-    cli_args_add(&args, "run");
     add_common(up, &args);
-    cli_args_add(&args, "--name=%s", FLEET[i].agent);
-    cli_args_add(&args, "--role=%s", FLEET[i].role);
+    cli_args_add(&args, "--config=%s/%s.yaml", up->dir, FLEET[i].host);
     cli_args_add(&args, "--host=%s", FLEET[i].host);
+    cli_args_add(&args, "--ttl=" TTL);
     cli_args_add(&args, "--state-dir=%s/%s", up->dir, FLEET[i].host);
-    cli_args_add(&args, "--");
-    cli_args_add(&args, "%s/../libexec/holdfast/demo-agent", up->programs);
-    rc = launch(up, &up->agents[i], "agentd", &args, FLEET[i].host);
-    return rc == HF_OK ? wait_for(up, &live, &up->agents[i]) : rc;
+    return launch(up, &up->hosts[i], "agentd", &args, FLEET[i].host);
+}
+
+static int start_host(struct up *up, size_t i)
+{
+    struct hf_key live = { .kind = HF_KEY_AGENT_LIVE, .name = FLEET[i].agent };
+    int rc = write_host(up, i);
+
+    if (rc == HF_OK)
+        rc = launch_host(up, i);
+    return rc == HF_OK ? wait_for(up, &live, &up->hosts[i]) : rc;
+}
+
+static int start_fleet(struct up *up)
+{
+    int rc = write_launcher(up);
+
+    for (size_t i = 0; i < FLEET_SIZE && rc == HF_OK; i++) {
+        (void)fprintf(stderr, "starting %s with agent %s\n", FLEET[i].host, FLEET[i].agent);
+        rc = start_host(up, i);
+    }
+    return rc;
 }
 
 static int write_env_file(struct up *up)
@@ -332,20 +433,20 @@ static int start(struct up *up)
                       up->endpoint);
         rc = start_controller(up);
     }
-    for (size_t i = 0; i < FLEET_SIZE && rc == HF_OK && !up->settings->empty; i++) {
-        (void)fprintf(stderr, "starting agent %s on %s\n", FLEET[i].agent, FLEET[i].host);
-        rc = start_agent(up, i);
-    }
+    if (rc == HF_OK && !up->settings->empty)
+        rc = start_fleet(up);
     return rc == HF_OK ? write_env_file(up) : rc;
 }
 
-/* Ending: agents first, while there is an etcd that they can say goodbye to. */
+/* Ending: hosts first, while there is an etcd that they can say goodbye to. */
 static void end(struct up *up)
 {
     for (size_t i = 0; i < FLEET_SIZE; i++)
-        cli_child_ask(&up->agents[i]);
-    for (size_t i = 0; i < FLEET_SIZE; i++)
-        cli_child_reap(&up->agents[i], GRACE_MS);
+        cli_child_ask(&up->hosts[i]);
+    for (size_t i = 0; i < FLEET_SIZE; i++) {
+        cli_child_reap(&up->hosts[i], GRACE_MS);
+        remove_cgroups(up, FLEET[i].host);
+    }
     cli_child_ask(&up->controller);
     cli_child_reap(&up->controller, GRACE_MS);
     connect_done(up);
@@ -360,6 +461,30 @@ static int check_children(struct up *up)
 
     if (rc == HF_OK)
         rc = check_alive(up, &up->controller);
+    return rc;
+}
+
+/* A host that was killed stays away until its agents live elsewhere. */
+static bool is_repaired(struct up *up, size_t i, bool all_live)
+{
+    hf_ms away;
+
+    if (up->lost_at[i] == 0)
+        up->lost_at[i] = now();
+    away = now() - up->lost_at[i];
+    return away > HOST_AWAY_MAX_MS || (all_live && away > HOST_AWAY_MS);
+}
+
+static int repair_hosts(struct up *up, bool all_live)
+{
+    int rc = HF_OK;
+
+    for (size_t i = 0; i < FLEET_SIZE && rc == HF_OK && !up->settings->empty; i++) {
+        if (!cli_child_has_ended(&up->hosts[i]) || !is_repaired(up, i, all_live))
+            continue;
+        up->lost_at[i] = 0;
+        rc = launch_host(up, i);
+    }
     return rc;
 }
 
@@ -378,6 +503,8 @@ static int show(struct up *up)
         rc = cli_live_refresh(up->cli, &live);
         if (rc == HF_OK)
             rc = check_children(up);
+        if (rc == HF_OK)
+            rc = repair_hosts(up, live.all_live);
         if (rc == HF_OK)
             rc = pause_for(up, REFRESH_MS);
     }
@@ -405,7 +532,9 @@ const struct cli_command CLI_UP = {
         "It stays in the foreground and shows what happens until Ctrl-C, which ends "
         "everything\n"
         "and leaves nothing behind. Several can run side by side. Try in another terminal:\n\n"
-        "  holdfast demo crash",
+        "  holdfast demo crash    an agent is killed\n"
+        "  holdfast demo host     a whole host is killed, and back half a minute later\n"
+        "  holdfast demo freeze   a host stands still for a while",
     CLI_OPTIONS(TABLE, struct settings),
     .offline = true,
     .run = run,

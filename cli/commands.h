@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-extern const struct cli_command CLI_UP, CLI_DEMO_CRASH;
+extern const struct cli_command CLI_UP, CLI_DEMO_CRASH, CLI_DEMO_HOST, CLI_DEMO_FREEZE;
 extern const struct cli_command CLI_TASK_SUBMIT, CLI_TASK_LS, CLI_TASK_SHOW, CLI_TASK_WATCH;
 extern const struct cli_command CLI_TASK_CANCEL, CLI_TASK_RETRY;
 extern const struct cli_command CLI_PS, CLI_START, CLI_STOP, CLI_RESTART;

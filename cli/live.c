@@ -208,7 +208,8 @@ static int draw(struct cli *cli, const struct cli_live *live, const struct pictu
     hf_buf_printf(&end,
                   "\nIn another terminal:  export HOLDFAST_ENDPOINTS=%s\n"
                   "                      %s/holdfast %s\n",
-                  live->endpoint, live->programs, live->demo ? "demo crash" : "ps");
+                  live->endpoint, live->programs,
+                  live->demo ? "demo crash    (or: demo host, demo freeze)" : "ps");
     return rc == HF_OK ? cli_out_text(cli, &end) : rc;
 }
 
@@ -280,6 +281,7 @@ static int refresh(struct cli *cli, struct cli_live *live, const struct hf_fleet
     hf_fleet_each(fleet, HF_FLEET_TASK, look_at, &picture);
     if (picture.agent_count > 0)
         qsort(picture.agents, picture.agent_count, sizeof(struct hf_agent *), by_name);
+    live->all_live = picture.live == picture.agent_count;
     rc = live->screen ? draw(cli, live, &picture, events) : print_new(cli, live, events);
     if (rc == HF_OK && live->demo)
         rc = give_work(cli, live, fleet, &picture);

@@ -15,6 +15,7 @@ struct cli_live {
     bool screen;       /* standard output is a terminal: draw on it; else print what is new */
     int64_t last_seq;  /* of the newest event that was printed */
     int64_t next_task; /* number of the next task to be submitted */
+    bool all_live;     /* when it was shown last, every agent was */
 };
 
 void cli_live_begin(struct cli_live *live);

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/str.h"
+#include "cli/process.h"
 
-enum { BOOT_ID_SIZE = 64, START_TIME_FIELD = 22, ENVIRON_MAX = 1 << 20 };
+enum { BOOT_ID_SIZE = 64, ENVIRON_MAX = 1 << 20 };
 
 bool cli_is_of_this_machine(const Holdfast__V1__Live *live)
 {
@@ -22,29 +25,17 @@ bool cli_is_of_this_machine(const Holdfast__V1__Live *live)
     return here && strcmp(boot_id, live->boot_id) == 0;
 }
 
-/* The name in field 2 may have any character in it: look behind its last parenthesis. */
 int64_t cli_start_time(pid_t pid)
 {
-    char path[64], text[1024] = "";
-    const char *rest;
-    FILE *file;
+    struct cli_process process;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    (void)!fgets(text, sizeof text, file);
-    (void)fclose(file);
-    rest = strrchr(text, ')');
-    for (int field = 2; rest != NULL && field < START_TIME_FIELD; field++)
-        rest = strchr(rest + 1, ' ');
-    return rest != NULL ? strtoll(rest, NULL, 10) : 0;
+    return cli_process_read(pid, &process) ? process.start_time : 0;
 }
 
 /* The value of a variable in the environment that the process was started with. */
 static bool find_variable(pid_t pid, const char *name, char *ret_value, size_t size)
 {
-    HF_CLEANUP_FREE char *text = calloc(1, ENVIRON_MAX + 1);
+    HF_CLEANUP_FREE char *text = hf_calloc(1, ENVIRON_MAX + 1);
     HF_CLEANUP_FD int fd = -1;
     char path[64];
     size_t len = 0, name_len = strlen(name);
@@ -55,9 +46,9 @@ static bool find_variable(pid_t pid, const char *name, char *ret_value, size_t s
     while (fd >= 0 && text != NULL && len < ENVIRON_MAX &&
            (n = read(fd, text + len, ENVIRON_MAX - len)) > 0)
         len += (size_t)n;
-    for (const char *at = text; at != NULL && at < text + len; at += strlen(at) + 1) {
-        if (strncmp(at, name, name_len) == 0 && at[name_len] == '=')
-            return (size_t)snprintf(ret_value, size, "%s", at + name_len + 1) < size;
+    for (size_t at = 0; at < len; at += strlen(text + at) + 1) {
+        if (strncmp(text + at, name, name_len) == 0 && text[at + name_len] == '=')
+            return (size_t)snprintf(ret_value, size, "%s", text + at + name_len + 1) < size;
     }
     return false;
 }
@@ -73,4 +64,64 @@ bool cli_find_agents_dir(const Holdfast__V1__Live *live, char *ret_dir, size_t s
     if (slash != NULL)
         *slash = '\0';
     return slash != NULL;
+}
+
+/* The first line of a small file of agentd's; false when there is none. */
+static bool read_line(const char *dir, const char *name, char *ret_text, size_t size)
+{
+    char path[CLI_PATH_SIZE + 32];
+    FILE *file;
+    bool found;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    found = fgets(ret_text, (int)size, file) != NULL;
+    (void)fclose(file);
+    ret_text[found ? strcspn(ret_text, "\n") : 0] = '\0';
+    return found;
+}
+
+bool cli_find_agentd(const Holdfast__V1__Live *live, struct cli_agentd *ret_agentd)
+{
+    char *slash, text[32], base[CLI_PATH_SIZE];
+    struct cli_process keeper;
+    uint64_t pid;
+
+    *ret_agentd = (struct cli_agentd){ .link.pid = 0 };
+    if (!cli_find_agents_dir(live, ret_agentd->state_dir, sizeof ret_agentd->state_dir) ||
+        (slash = strrchr(ret_agentd->state_dir, '/')) == NULL)
+        return false;
+    *slash = '\0';
+    if (!read_line(ret_agentd->state_dir, "link.pid", text, sizeof text) ||
+        hf_parse_u64(text, 2, INT32_MAX, &pid) != HF_OK ||
+        !cli_process_read((pid_t)pid, &ret_agentd->link) ||
+        !cli_process_read(ret_agentd->link.parent, &keeper) || keeper.pid == 1 ||
+        strcmp(ret_agentd->link.name, "agentd-link") != 0 || strcmp(keeper.name, "agentd") != 0)
+        return false; /* what the file names is something else by now */
+    if (read_line(ret_agentd->state_dir, "cgroup", base, sizeof base))
+        (void)snprintf(ret_agentd->cgroup, sizeof ret_agentd->cgroup, "%s/%s", base,
+                       live->instance_id);
+    return true;
+}
+
+bool cli_stands_still(pid_t pid, const char *cgroup)
+{
+    struct cli_process process;
+    char path[CLI_PATH_SIZE + 320], line[64];
+    bool frozen = false;
+    FILE *file;
+
+    if (!cli_process_read(pid, &process))
+        return false;
+    if (process.state == 'T')
+        return true;
+    (void)snprintf(path, sizeof path, "%s/cgroup.events", cgroup);
+    file = cgroup[0] != '\0' ? fopen(path, "re") : NULL;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        frozen = frozen || strcmp(line, "frozen 1\n") == 0;
+    if (file != NULL)
+        (void)fclose(file);
+    return frozen;
 }

@@ -17,6 +17,8 @@
 static const struct cli_command *const COMMANDS[] = {
     &CLI_UP,
     &CLI_DEMO_CRASH,
+    &CLI_DEMO_HOST,
+    &CLI_DEMO_FREEZE,
     &CLI_PS,
     &CLI_EXPLAIN,
     &CLI_LOGS,

@@ -126,29 +126,143 @@ START_TEST(when_it_is_killed_its_processes_end_too)
 }
 END_TEST
 
-static bool has_work(void *arg)
+/* Two, so that one is left when the other one's task is done a moment later. */
+static bool has_checkpoints(void *arg)
 {
     HFT_CLEANUP_OUTPUT struct hft_output tasks = { 0 };
+    unsigned count = 0;
 
     hft_cli(&tasks, ((struct up *)arg)->endpoint, "task", "ls", "--state", "in_progress", "-o",
-            "name", NULL);
-    return tasks.status == 0 && tasks.out[0] != '\0';
+            "json", NULL);
+    for (const char *at = tasks.out;
+         tasks.status == 0 && (at = strstr(at, "\"checkpoint\": {")) != NULL; at++)
+        count++;
+    return count >= 2;
+}
+
+/* Runs the demo, which must see the agent at work again. */
+static void demo(struct hft_output *ret_output, const char *what)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output invariants = { 0 };
+
+    hft_wait_or_fail(has_checkpoints, &first, STEP_MS, "agents with checkpoints");
+    hft_cli(ret_output, first.endpoint, "demo", what, NULL);
+    ck_assert_msg(ret_output->status == 0, "%s%s", ret_output->out, ret_output->err);
+    ck_assert_msg(strstr(ret_output->out, "it was started once") != NULL, "%s",
+                  ret_output->out);
+    ck_assert_msg(strstr(ret_output->out, "from its checkpoint on") != NULL, "%s",
+                  ret_output->out);
+    hft_cli(&invariants, first.endpoint, "invariants", NULL);
+    ck_assert_msg(invariants.status == 0, "%s%s", invariants.out, invariants.err);
+}
+
+/* The number behind the first "host-" after `before`. */
+static char host_after(const char *text, const char *before)
+{
+    const char *at = strstr(text, before);
+
+    at = at != NULL ? strstr(at, "host-") : NULL;
+    ck_assert_msg(at != NULL, "no host after \"%s\": %s", before, text);
+    return at[strlen("host-")];
+}
+
+static void expect_in_order(const char *text, const char *const parts[])
+{
+    const char *at = text;
+
+    for (; *parts != NULL; parts++) {
+        at = strstr(at, *parts);
+        ck_assert_msg(at != NULL, "\"%s\" is missing, or too early: %s", *parts, text);
+    }
+}
+
+/* Where the agents of a host have their cgroups; empty when they have none. */
+static void read_cgroup(char host, char *ret_path, size_t size)
+{
+    char name[HFT_PATH_MAX + 32];
+    FILE *file;
+
+    (void)snprintf(name, sizeof name, "%s/host-%c/cgroup", first.dir, host);
+    file = fopen(name, "re");
+    if (file == NULL || fgets(ret_path, (int)size, file) == NULL)
+        ret_path[0] = '\0';
+    if (file != NULL)
+        (void)fclose(file);
+}
+
+static void stop_and_expect_nothing_left(void)
+{
+    ck_assert_int_eq(hft_program_stop(&first.program), 0);
+    ck_assert(is_gone(&first));
+    ck_assert_int_ne(access(first.dir, F_OK), 0);
 }
 
 START_TEST(an_agent_of_the_fleet_that_crashes_at_work_is_at_work_again)
 {
-    HFT_CLEANUP_OUTPUT struct hft_output crash = { 0 }, invariants = { 0 };
+    HFT_CLEANUP_OUTPUT struct hft_output crash = { 0 };
 
     start(&first, "first", FLEET);
-    hft_wait_or_fail(has_work, &first, STEP_MS, "an agent at work");
-    hft_cli(&crash, first.endpoint, "demo", "crash", NULL);
-    ck_assert_msg(crash.status == 0, "%s%s", crash.out, crash.err);
-    ck_assert_msg(strstr(crash.out, "it was started once") != NULL, "%s", crash.out);
-    hft_cli(&invariants, first.endpoint, "invariants", NULL);
-    ck_assert_msg(invariants.status == 0, "%s%s", invariants.out, invariants.err);
-    ck_assert_int_eq(hft_program_stop(&first.program), 0);
-    ck_assert(is_gone(&first));
-    ck_assert_int_ne(access(first.dir, F_OK), 0);
+    demo(&crash, "crash");
+    ck_assert_int_eq(host_after(crash.out, "kill -9"), host_after(crash.out, "done"));
+    stop_and_expect_nothing_left();
+}
+END_TEST
+
+static bool are_all_hosts_here(void *arg)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output hosts = { 0 };
+
+    hft_cli(&hosts, ((struct up *)arg)->endpoint, "hosts", NULL);
+    return hosts.status == 0 && strstr(hosts.out, "lost") == NULL;
+}
+
+/* And again when the host is back; then everything ends while another one is away. */
+START_TEST(an_agent_whose_host_is_killed_goes_on_elsewhere)
+{
+    static const char *const STORY[] = { "kill -9 of everything on host-",
+                                         "waiting until",
+                                         "the lease of host-",
+                                         "took",
+                                         "lives again",
+                                         "done",
+                                         NULL };
+    char cgroup[HFT_PATH_MAX];
+
+    start(&first, "first", FLEET);
+    for (int i = 0; i < 2; i++) {
+        HFT_CLEANUP_OUTPUT struct hft_output host = { 0 };
+
+        demo(&host, "host");
+        expect_in_order(host.out, STORY);
+        ck_assert_int_ne(host_after(host.out, "kill -9"), host_after(host.out, "done"));
+        read_cgroup(host_after(host.out, "kill -9"), cgroup, sizeof cgroup);
+        if (i == 0)
+            hft_wait_or_fail(are_all_hosts_here, &first, 3 * STEP_MS, "the host, repaired");
+    }
+    stop_and_expect_nothing_left();
+    ck_assert_msg(cgroup[0] == '\0' || access(cgroup, F_OK) != 0, "%s is left", cgroup);
+}
+END_TEST
+
+START_TEST(an_agent_whose_host_stands_still_goes_on_elsewhere_and_never_twice)
+{
+    static const char *const STORY[] = { "SIGSTOP",
+                                         "frozen",
+                                         "the lease of host-",
+                                         "lives again",
+                                         "is still there, and stands still",
+                                         "SIGCONT",
+                                         "is here again",
+                                         "has ended the old process",
+                                         "done",
+                                         NULL };
+    HFT_CLEANUP_OUTPUT struct hft_output freeze = { 0 };
+
+    start(&first, "first", FLEET);
+    demo(&freeze, "freeze");
+    expect_in_order(freeze.out, STORY);
+    ck_assert_int_ne(host_after(freeze.out, "SIGSTOP"), host_after(freeze.out, "done"));
+    stop_and_expect_nothing_left();
 }
 END_TEST
 
@@ -157,10 +271,12 @@ int main(void)
     TCase *t = tcase_create("up");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 120);
+    tcase_set_timeout(t, 400);
     tcase_add_test(t, a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctrl_c);
     tcase_add_test(t, two_of_them_do_not_disturb_each_other);
     tcase_add_test(t, when_it_is_killed_its_processes_end_too);
     tcase_add_test(t, an_agent_of_the_fleet_that_crashes_at_work_is_at_work_again);
+    tcase_add_test(t, an_agent_whose_host_is_killed_goes_on_elsewhere);
+    tcase_add_test(t, an_agent_whose_host_stands_still_goes_on_elsewhere_and_never_twice);
     return hft_suite_run("e2e: up", t, NULL);
 }
