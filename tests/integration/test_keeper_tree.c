@@ -135,8 +135,8 @@ static void extend_and_spawn(const char *agent, const char *instance, uint32_t f
     (void)hft_keeper_wait(k, instance, AGENTD_STATE_RUNNING);
 }
 
-/* The fence falls at five sixths of a lease; what is left of the shortest one is a second. */
-enum { LEFT_MS = 1000 };
+/* The fence falls at five sixths of a lease; of the shortest one, 2 s, this is left. */
+enum { LEFT_MS = 333 };
 
 /* It must have fallen: its time, what is left, and what the machine stood still. */
 struct fence_due {
