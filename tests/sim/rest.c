@@ -7,8 +7,9 @@
 #include "core/moments.h"
 #include "schema/json.h"
 
-/* What everything has to be at rest after, beside its own backoff. A task that its owner does not
- * begin with is taken back after just that time, which leaves the rest of the way no room. */
+/* What everything has to be at rest after, beside its own backoff. A task that its owner does
+ * not begin with is taken back after just that time, which leaves the rest of the way no room.
+ */
 enum { REST_MS = 120000 };
 
 /* Something that is not as it should be. */
