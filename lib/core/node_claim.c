@@ -154,6 +154,8 @@ static int claim_it(struct hf_node *node, struct node_agent *a, struct node_ask 
     owned = hf_node_find_owned(a, ask->task);
     owned->claimed = owned->claim_rev != 0;
     owned->claim_rev = ask->cell.seen.mod_rev;
+    /* What an earlier attempt wrote, and lost again since, is not what this one wrote. */
+    hf_node_make_id(node, ask->op_id);
     hf_plan_init(&ret->plan, node->ns, HF_WRITER_OWNER, ask->op_id);
     hf_row_claim(&ret->plan, &a->life, &task);
     return hf_node_ask_send(node, a, ask, ask->task, ret);

@@ -77,8 +77,10 @@ static bool bears_our_mark(const struct hf_commit *commit, const struct hf_txn_r
     return ours;
 }
 
-/* A plan of deletions alone leaves no mark: when one of its copies may have arrived and the
- * guards of the next fail, only the mirror can tell. */
+/* The mark is looked for even when we sent but one copy: whatever stands between etcd and us
+ * may have made another, and the answer to that one may come alone. A plan of deletions alone
+ * leaves no mark: when one of its copies may have arrived and the guards of the next fail, only
+ * the mirror can tell. */
 static enum hf_outcome outcome_of(const struct hf_commit *commit,
                                   const struct hf_txn_result *result)
 {
@@ -86,11 +88,10 @@ static enum hf_outcome outcome_of(const struct hf_commit *commit,
         return result->result.maybe_applied ? HF_OUTCOME_UNKNOWN : HF_OUTCOME_FAILED;
     if (result->succeeded)
         return HF_OUTCOME_DONE;
-    if (result->result.resent == 0)
-        return HF_OUTCOME_REFUSED;
-    if (commit->type == NULL)
-        return HF_OUTCOME_UNKNOWN;
-    return bears_our_mark(commit, result) ? HF_OUTCOME_DONE : HF_OUTCOME_REFUSED;
+    if (bears_our_mark(commit, result))
+        return HF_OUTCOME_DONE;
+    return commit->type == NULL && result->result.resent > 0 ? HF_OUTCOME_UNKNOWN
+                                                             : HF_OUTCOME_REFUSED;
 }
 
 /* Done by an earlier copy: then, not now. */

@@ -1,8 +1,8 @@
 /* commit.h - carries a plan out: one Txn, sent until its outcome is known or its time is up.
  *
  * A plan changes a key whose revision it guards, so a second copy of it cannot apply. When the
- * guards of a second copy fail, the op_id that stands in the record tells whether it was the
- * first copy that changed it. */
+ * guards fail, the op_id that stands in the record tells whether it was another copy that
+ * changed it. */
 #ifndef HF_IO_COMMIT_H
 #define HF_IO_COMMIT_H
 

@@ -8,8 +8,8 @@
 #include "schema/json.h"
 
 /* What everything has to be at rest after, beside its own backoff. A task that its owner does
- * not begin with is taken back after just that time, which leaves the rest of the way no room.
- */
+ * not begin with is taken back after just that time, which is no excuse: whoever would begin
+ * with it is offered it again on its next call, long before. */
 enum { REST_MS = 120000 };
 
 /* Something that is not as it should be. */

@@ -286,6 +286,29 @@ START_TEST(a_claim_that_an_earlier_copy_of_it_refused_is_granted)
 }
 END_TEST
 
+/* Or the mark of the first, in a task that was taken from it since, would speak for the second.
+ */
+START_TEST(a_claim_that_is_made_again_bears_another_mark)
+{
+    char first[HF_ID_LEN + 1];
+
+    running();
+    put_pending("t", "");
+    w.fate = WITHHOLD;
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    memcpy(first, w.plan.op_id, sizeof first);
+    hf_plan_done(&w.plan); /* it is lost on the way */
+    answer_write(w.withheld, HF_OUTCOME_UNKNOWN, HF_ETIMEOUT);
+    w.withheld = 0;
+    w.fate = WITHHOLD;
+    wait(1000);
+    ck_assert_uint_ne(w.withheld, 0);
+    ck_assert_str_ne(w.plan.op_id, first);
+    arrive();
+}
+END_TEST
+
 START_TEST(a_claim_that_nobody_waits_for_any_more_is_the_first_to_be_looked_at)
 {
     running();
@@ -435,6 +458,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_task_that_was_taken_away_makes_room);
     tcase_add_test(t, a_claim_that_may_still_arrive_is_made_again_before_any_other);
     tcase_add_test(t, a_claim_that_an_earlier_copy_of_it_refused_is_granted);
+    tcase_add_test(t, a_claim_that_is_made_again_bears_another_mark);
     tcase_add_test(t, a_claim_that_nobody_waits_for_any_more_is_the_first_to_be_looked_at);
     tcase_add_test(t, a_claim_that_somebody_else_was_faster_with_is_let_go);
     tcase_add_test(t, a_claim_that_waited_through_a_rejoin_finds_what_was_adopted);

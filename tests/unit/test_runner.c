@@ -120,12 +120,15 @@ START_TEST(outcomes_are_what_etcd_and_the_marks_say)
                           .mod_rev = 7 };
     struct hf_kv theirs = { .value = hf_bytes_of("{\"opIds\":{\"operator\":\"else\"}}"),
                             .mod_rev = 8 };
+    struct hf_kv copied = { .value = hf_bytes_of("{\"opIds\":{\"operator\":\"op5\"}}"),
+                            .mod_rev = 9 };
 
     start_agentd();
     push_write(1, "a", NULL);
     push_write(2, "b", NULL);
     push_write(3, "c", NULL);
     push_write(4, "d", NULL);
+    push_write(5, "e", NULL);
     hft_script_sync(mirror());
     turn();
     (void)heard();
@@ -133,8 +136,10 @@ START_TEST(outcomes_are_what_etcd_and_the_marks_say)
     hft_script_fail_txn(hft_script_find(&script, "/b"), HF_ENOSPACE, false);
     hft_script_answer_txn(hft_script_find(&script, "/c"), false, 1, &ours);
     hft_script_answer_txn(hft_script_find(&script, "/d"), false, 1, &theirs);
+    hft_script_answer_txn(hft_script_find(&script, "/e"), false, 0, &copied);
     turn();
-    ck_assert_str_eq(heard(), "cluster 2 full 1=unknown@0 2=failed@0 3=done@7 4=refused@10 ");
+    ck_assert_str_eq(heard(),
+                     "cluster 2 full 1=unknown@0 2=failed@0 3=done@7 4=refused@10 5=done@9 ");
     ck_assert_str_eq(troubles, "write:ETIMEOUT write:ENOSPACE ");
     stop();
 }
