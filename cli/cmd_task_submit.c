@@ -8,10 +8,9 @@
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/tasks.h"
+#include "core/body.h"
 #include "core/rows.h"
 #include "core/task.h"
-
-#define PAYLOAD_MAX ((size_t)64 << 10)
 
 enum { MOST_LABELS = 64 };
 
@@ -36,7 +35,7 @@ static const struct hf_option TABLE[] = {
     { .flag = "payload",
       .value = "TEXT|@FILE",
       HF_OPTION_FIELD(STRING, struct settings, payload),
-      .help = "What there is to do: up to 64 KiB of text; @FILE reads a file, @- standard "
+      .help = "What there is to do: up to 512 KiB of text; @FILE reads a file, @- standard "
               "input." },
     { .flag = "priority",
       .value = "NUMBER",
@@ -64,7 +63,7 @@ static int read_all(struct cli *cli, int fd, const char *name, struct hf_buf *ou
         if (n < 0)
             return cli_fail(cli, HF_EIO, "%s cannot be read", name);
         hf_buf_append(out, chunk, (size_t)n);
-        if (out->len > PAYLOAD_MAX)
+        if (out->len > HF_BODY_MAX)
             return HF_OK; /* more than enough to be refused */
     }
 }
@@ -90,10 +89,11 @@ static int check_payload(struct cli *cli, const struct hf_buf *payload)
 {
     if (payload->err != HF_OK)
         return cli_fail(cli, payload->err, "%s", hf_err_text(payload->err));
-    if (payload->len > PAYLOAD_MAX)
-        return cli_fail(cli, HF_EINVAL,
-                        "the payload has more than 64 KiB: put it where the agent can read it, "
-                        "and say where");
+    if (payload->len > HF_BODY_MAX)
+        return cli_fail(
+            cli, HF_EINVAL,
+            "the payload has more than 512 KiB: put it where the agent can read it, "
+            "and say where");
     if (payload->len > 0 && (!hf_str_is_utf8(payload->data, payload->len) ||
                              memchr(payload->data, '\0', payload->len) != NULL))
         return cli_fail(cli, HF_EINVAL,
@@ -146,7 +146,11 @@ static int parse_labels(struct cli *cli, const struct hf_strings *given, struct 
 static int compare_with_old(struct cli *cli, const Holdfast__V1__Task *task,
                             const Holdfast__V1__Task *old)
 {
-    if (strcmp(task->role, old->role) == 0 && strcmp(task->payload, old->payload) == 0)
+    bool same = old->payload_body != NULL
+                    ? hf_body_matches(old->payload_body, hf_bytes_of(task->payload))
+                    : strcmp(task->payload, old->payload) == 0;
+
+    if (same && strcmp(task->role, old->role) == 0)
         return cli_print_task(cli, old);
     return cli_fail(cli, HF_EEXIST,
                     "there is another task %s already (%s, role %s); choose another --id",
@@ -176,7 +180,7 @@ static int submit(struct cli *cli, const Holdfast__V1__Task *task)
 static int run(struct cli *cli)
 {
     const struct settings *settings = cli->settings;
-    HF_CLEANUP_BUF struct hf_buf payload = { .limit = 4 * PAYLOAD_MAX };
+    HF_CLEANUP_BUF struct hf_buf payload = { .limit = 4 * HF_BODY_MAX };
     struct labels labels = { .count = 0 };
     Holdfast__V1__Task task = HOLDFAST__V1__TASK__INIT;
     char id[HF_ID_LEN + 1];

@@ -5,6 +5,7 @@
 #include "agentd/link/call.h"
 #include "agentd/link/resume.h"
 #include "base/alloc.h"
+#include "core/body.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
 
@@ -23,13 +24,13 @@ static void on_task(const struct hf_intent_reply *reply, void *arg)
         link_call_empty(call, 200);
 }
 
-static bool fits(struct link_call *call, const char *what, const char *text)
+static bool fits(struct link_call *call, const char *what, const char *text, size_t max)
 {
     char sentence[128];
 
-    if (strlen(text) <= LINK_PAYLOAD_MAX)
+    if (strlen(text) <= max)
         return true;
-    (void)snprintf(sentence, sizeof sentence, "%s: at most %zu bytes", what, LINK_PAYLOAD_MAX);
+    (void)snprintf(sentence, sizeof sentence, "%s: at most %zu bytes", what, max);
     link_call_fail(call, 413, "too_large", sentence, "keep it elsewhere, and pass where it is");
     return false;
 }
@@ -43,9 +44,13 @@ static void on_claimed(const struct hf_intent_reply *reply, void *arg)
     if (reply->err == HF_ENOENT) {
         call->ask = NULL;
         link_call_empty(call, 204);
-        return;
+    } else if (reply->err == HF_OK && reply->task != NULL) {
+        call->ask = NULL;
+        link_resume_on_task(call->process, reply->task);
+        link_call_reply_task(call, 200, reply->task);
+    } else {
+        on_task(reply, arg);
     }
-    on_task(reply, arg);
 }
 
 void link_call_claim(struct link_call *call)
@@ -101,7 +106,7 @@ static bool check_submit(struct link_call *call, const Holdfast__V1__SubmitReque
         link_call_error(call, rc, err.text);
         return false;
     }
-    return fits(call, "payload", given->payload);
+    return fits(call, "payload", given->payload, HF_BODY_MAX);
 }
 
 /* The labels of both are the same pairs of texts. */
@@ -166,7 +171,7 @@ static void on_read(const struct hf_range_result *result, void *arg)
                               result->kvs[0].value.len, NULL, &task, NULL) != HF_OK) {
         link_call_error(call, HF_ECORRUPT, "the task's record cannot be read");
     } else {
-        link_call_reply(call, 200, task);
+        link_call_reply_task(call, 200, (const Holdfast__V1__Task *)task);
         hf_json_free(task);
     }
 }
@@ -226,7 +231,7 @@ void link_call_progress(struct link_call *call)
     report.progress = &progress;
     if (!(given->percent >= 0 && given->percent <= 100)) {
         link_call_error(call, HF_EINVAL, "percent: 0 to 100");
-    } else if (fits(call, "note", given->note)) {
+    } else if (fits(call, "note", given->note, LINK_REASON_MAX)) {
         call->process->said.has_percent = false; /* this is the newer word */
         link_call_ask(call, &ask, on_task);
     }
@@ -241,7 +246,7 @@ void link_call_complete(struct link_call *call)
     if (!link_call_decode(call, &holdfast__v1__complete_request__descriptor, &message))
         return;
     ask.text = ((const Holdfast__V1__CompleteRequest *)message)->result;
-    if (fits(call, "result", ask.text))
+    if (fits(call, "result", ask.text, HF_BODY_MAX))
         link_call_ask(call, &ask, on_task);
     hf_json_free(message);
 }
@@ -254,7 +259,7 @@ static void end_with_reason(struct link_call *call, enum hf_ask_kind kind)
     if (!link_call_decode(call, &holdfast__v1__fail_request__descriptor, &message))
         return;
     ask.text = ((const Holdfast__V1__FailRequest *)message)->reason;
-    if (fits(call, "reason", ask.text))
+    if (fits(call, "reason", ask.text, LINK_REASON_MAX))
         link_call_ask(call, &ask, on_task);
     hf_json_free(message);
 }

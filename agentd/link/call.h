@@ -4,6 +4,7 @@
  *     api.c             the agent's socket, who may ask, and which function answers
  *     api_self.c        self, heartbeat, activity, state, leave
  *     api_task.c        claim, submit, get, start, progress, complete, fail, release
+ *     api_body.c        payloads and results that a record has no room for
  *     api_checkpoint.c  put, get, list
  *     api_events.c      what an agent is told without asking */
 #ifndef LINK_CALL_H
@@ -11,7 +12,7 @@
 
 #include "agentd/link/link.h"
 
-#define LINK_PAYLOAD_MAX ((size_t)64 << 10) /* bytes of a payload, a result, a reason */
+#define LINK_REASON_MAX  ((size_t)64 << 10) /* bytes of a reason, a note */
 #define LINK_JSON_MAX    ((size_t)1 << 20)  /* bytes of a body that is JSON */
 #define LINK_CHAIN_KEPT  5                  /* newest checkpoints of a task */
 #define LINK_WAIT_MAX_MS 300000             /* that a claim may wait */
@@ -62,6 +63,8 @@ void link_call_cancel(struct link_call *call);
 
 void link_call_answer(struct link_call *call, const struct link_answer *answer);
 void link_call_reply(struct link_call *call, int status, const ProtobufCMessage *message);
+/* A task with all that belongs to it, which may have to be read first. */
+void link_call_reply_task(struct link_call *call, int status, const Holdfast__V1__Task *task);
 void link_call_empty(struct link_call *call, int status);
 void link_call_fail(struct link_call *call, int status, const char *code, const char *message,
                     const char *next);

@@ -118,7 +118,7 @@ enum hf_ask_kind {
     HF_ASK_SUBMIT, /* next_task; made up where it has no id */
     HF_ASK_START,
     HF_ASK_PROGRESS,   /* report: its progress counts */
-    HF_ASK_COMPLETE,   /* text: result; next_task, if given: its result_body counts */
+    HF_ASK_COMPLETE,   /* text: result */
     HF_ASK_FAIL,       /* text: reason */
     HF_ASK_RELEASE,    /* text: reason */
     HF_ASK_CHECKPOINT, /* checkpoint: the entry; seq and parent are filled in */

@@ -63,12 +63,12 @@ static const ProtobufCMessage *message_of(const struct hf_event_ask *event)
     switch (event->kind) {
     case HF_ASK_REPORT:
     case HF_ASK_PROGRESS: return event->report != NULL ? &event->report->base : NULL;
-    case HF_ASK_SUBMIT:
-    case HF_ASK_COMPLETE: return event->next_task != NULL ? &event->next_task->base : NULL;
+    case HF_ASK_SUBMIT: return event->next_task != NULL ? &event->next_task->base : NULL;
     case HF_ASK_CHECKPOINT: return event->checkpoint != NULL ? &event->checkpoint->base : NULL;
     case HF_ASK_SELF:
     case HF_ASK_CLAIM:
     case HF_ASK_START:
+    case HF_ASK_COMPLETE:
     case HF_ASK_FAIL:
     case HF_ASK_RELEASE:
     case HF_ASK_RESTORE:

@@ -74,15 +74,14 @@ static void plan_checkpoint(struct hf_plan *plan, const struct node_agent *a,
 static void plan_task(struct hf_plan *plan, const struct node_agent *a,
                       const struct node_ask *ask, Holdfast__V1__Task__State state)
 {
-    const Holdfast__V1__Task *given = (const Holdfast__V1__Task *)ask->message;
     struct hf_seen_task task = hf_node_seen_task(&ask->cell);
     Holdfast__V1__Task next = *task.task;
 
     next.state = state;
-    if (ask->kind == HF_ASK_COMPLETE && ask->text != NULL)
+    if (ask->kind == HF_ASK_COMPLETE && ask->text != NULL) {
         next.result = ask->text;
-    if (ask->kind == HF_ASK_COMPLETE && given != NULL)
-        next.result_body = given->result_body;
+        next.result_body = NULL;
+    }
     if (ask->kind == HF_ASK_FAIL && ask->text != NULL)
         next.reason = ask->text;
     hf_row_task(plan, &a->life, &task, &next);

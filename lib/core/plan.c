@@ -22,7 +22,7 @@ void hf_plan_done(struct hf_plan *plan)
     *plan = (struct hf_plan){ 0 };
 }
 
-static void fail(struct hf_plan *plan, int err, const char *why)
+void hf_plan_fail(struct hf_plan *plan, int err, const char *why)
 {
     if (plan->err == HF_OK)
         plan->err = hf_error_set(&plan->why, err, "%s", why);
@@ -43,12 +43,12 @@ static const char *key_text(struct hf_plan *plan, const struct hf_key *key)
     char *copy;
 
     if (len < 0) {
-        fail(plan, len, why.text);
+        hf_plan_fail(plan, len, why.text);
         return NULL;
     }
     copy = hf_strdup(text);
     if (copy == NULL) {
-        fail(plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+        hf_plan_fail(plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
         return NULL;
     }
     return keep(plan, copy);
@@ -76,7 +76,7 @@ static void add_guard(struct hf_plan *plan, struct hf_key key, struct hf_plan_gu
     char *copy = NULL;
 
     if (plan->err == HF_OK && plan->guard_count == HF_PLAN_GUARDS)
-        fail(plan, HF_ELIMIT, "a plan has too many guards");
+        hf_plan_fail(plan, HF_ELIMIT, "a plan has too many guards");
     if (plan->err != HF_OK)
         return;
     guard.key = key_text(plan, &key);
@@ -89,7 +89,7 @@ static void add_guard(struct hf_plan *plan, struct hf_key key, struct hf_plan_gu
     if (guard.text.len > 0) {
         copy = hf_memdup(guard.text.data, guard.text.len);
         if (copy == NULL) {
-            fail(plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+            hf_plan_fail(plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
             return;
         }
         guard.text.data = keep(plan, copy);
@@ -116,13 +116,13 @@ static struct hf_plan_write *add_write(struct hf_plan *plan, const struct hf_key
     const char *text;
 
     if (plan->err == HF_OK && plan->write_count == HF_PLAN_WRITES)
-        fail(plan, HF_ELIMIT, "a plan has too many writes");
+        hf_plan_fail(plan, HF_ELIMIT, "a plan has too many writes");
     if (plan->err != HF_OK)
         return NULL;
     text = key_text(plan, key);
     for (size_t i = 0; text != NULL && i < plan->write_count; i++) {
         if (strcmp(plan->writes[i].key, text) == 0)
-            fail(plan, HF_EINVAL, "a plan writes the same key twice");
+            hf_plan_fail(plan, HF_EINVAL, "a plan writes the same key twice");
     }
     if (plan->err != HF_OK)
         return NULL;
@@ -215,9 +215,9 @@ void hf_plan_put(struct hf_plan *plan, struct hf_key key, const ProtobufCMessage
     int err;
 
     if (plan->err == HF_OK && hf_key_is_ephemeral(key.kind) != (lease != 0))
-        fail(plan, HF_EINVAL,
-             lease == 0 ? "an ephemeral key was to be put without its lease"
-                        : "a kept key was to be put with a lease");
+        hf_plan_fail(plan, HF_EINVAL,
+                     lease == 0 ? "an ephemeral key was to be put without its lease"
+                                : "a kept key was to be put with a lease");
     write = add_write(plan, &key);
     if (write == NULL)
         return;
@@ -225,11 +225,30 @@ void hf_plan_put(struct hf_plan *plan, struct hf_key key, const ProtobufCMessage
     if (err == HF_OK)
         err = hf_buf_take(&text, &value, &write->value_len);
     if (err != HF_OK) {
-        fail(plan, err, why.text[0] != '\0' ? why.text : hf_err_text(err));
+        hf_plan_fail(plan, err, why.text[0] != '\0' ? why.text : hf_err_text(err));
         return;
     }
     write->value = keep(plan, value);
     write->lease = lease;
+}
+
+void hf_plan_put_body(struct hf_plan *plan, struct hf_key key, struct hf_bytes body)
+{
+    struct hf_plan_write *write;
+    char *value;
+
+    if (plan->err == HF_OK && hf_key_get_record(key.kind) != NULL)
+        hf_plan_fail(plan, HF_EINVAL, "a record was to be put as a body");
+    write = add_write(plan, &key);
+    if (write == NULL)
+        return;
+    value = hf_memdup(body.data, body.len);
+    if (value == NULL) {
+        hf_plan_fail(plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
+        return;
+    }
+    write->value = keep(plan, value);
+    write->value_len = body.len;
 }
 
 void hf_plan_delete(struct hf_plan *plan, struct hf_key key)
@@ -268,7 +287,7 @@ static bool applies_once(const struct hf_plan *plan)
 int hf_plan_check(struct hf_plan *plan, struct hf_error *err)
 {
     if (plan->err == HF_OK && !applies_once(plan))
-        fail(plan, HF_EINVAL, "a plan must change a key whose revision it guards");
+        hf_plan_fail(plan, HF_EINVAL, "a plan must change a key whose revision it guards");
     if (plan->err != HF_OK && err != NULL)
         *err = plan->why;
     return plan->err;

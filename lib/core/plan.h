@@ -76,10 +76,15 @@ void hf_plan_guard_same(struct hf_plan *plan, struct hf_key key, int64_t mod_rev
  * (empty: none), so that what only a newer program understands survives. */
 void hf_plan_put(struct hf_plan *plan, struct hf_key key, const ProtobufCMessage *record,
                  struct hf_bytes old, int64_t lease);
+/* Puts a body: bytes as they are, beside the record that names them. */
+void hf_plan_put_body(struct hf_plan *plan, struct hf_key key, struct hf_bytes body);
 void hf_plan_delete(struct hf_plan *plan, struct hf_key key);
 
 /* The op_id that a class of writers left in a record, or NULL. Borrowed. */
 const char *hf_plan_find_op_id(const ProtobufCMessage *record, enum hf_writer writer);
+
+/* It cannot be built: what is added from now on counts for nothing. The first reason stays. */
+void hf_plan_fail(struct hf_plan *plan, int err, const char *why);
 
 /* HF_OK when it may be executed; else the first thing that was wrong, with a sentence. */
 int hf_plan_check(struct hf_plan *plan, struct hf_error *err) HF_MUST_CHECK;

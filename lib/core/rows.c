@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/body.h"
+
 /* Keys, as short as the table writes them. */
 #define LIVE(a)          ((struct hf_key){ HF_KEY_AGENT_LIVE, .name = (a) })
 #define SPEC(a)          ((struct hf_key){ HF_KEY_AGENT_SPEC, .name = (a) })
@@ -17,6 +19,8 @@
 #define HOST_LIVE(h)     ((struct hf_key){ HF_KEY_HOST_LIVE, .name = (h) })
 #define HOST(h)          ((struct hf_key){ HF_KEY_HOST_RECORD, .name = (h) })
 #define EVENT(s)         ((struct hf_key){ HF_KEY_EVENT, .seq = (s) })
+#define PAYLOAD(t)       ((struct hf_key){ HF_KEY_TASK_PAYLOAD, .name = (t) })
+#define RESULT(t)        ((struct hf_key){ HF_KEY_TASK_RESULT, .name = (t) })
 #define LEADER           ((struct hf_key){ .kind = HF_KEY_LEADER })
 
 static const struct hf_bytes NOTHING = { 0 };
@@ -138,12 +142,33 @@ static void unreserve(struct hf_plan *plan, const struct hf_seen_task *task)
     put_pending(plan, task, &next);
 }
 
+/* A text that is too long for the record becomes a body of the same plan. */
+static void move_out(struct hf_plan *plan, struct hf_key key, char **text,
+                     Holdfast__V1__Body **member, struct hf_body *body)
+{
+    struct hf_bytes bytes = { *text, strlen(*text) };
+    int rc;
+
+    if (bytes.len <= HF_BODY_INLINE_MAX)
+        return;
+    rc = hf_body_init(body, bytes);
+    if (rc != HF_OK) {
+        hf_plan_fail(plan, rc, hf_err_text(rc));
+        return;
+    }
+    hf_plan_put_body(plan, key, bytes);
+    *text = (char *)"";
+    *member = &body->record;
+}
+
 void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task)
 {
     Holdfast__V1__Task next = *task;
+    struct hf_body body;
 
     next.state = HOLDFAST__V1__TASK__STATE__pending;
     guard_absent(plan, TASK(task->id));
+    move_out(plan, PAYLOAD(task->id), &next.payload, &next.payload_body, &body);
     hf_plan_put(plan, TASK(task->id), &next.base, NOTHING, 0);
     put_index(plan, &next);
 }
@@ -159,9 +184,13 @@ void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
                  const struct hf_seen_task *task, const Holdfast__V1__Task *next)
 {
     struct owned owned;
+    struct hf_body body;
 
     guard_life(plan, life);
     set_owner(&owned, next, life);
+    move_out(plan, RESULT(next->id), &owned.task.result, &owned.task.result_body, &body);
+    if (task->task->result_body != NULL && owned.task.result_body == NULL)
+        hf_plan_delete(plan, RESULT(next->id)); /* of an attempt before a person's retry */
     put_task(plan, task, &owned.task);
 }
 

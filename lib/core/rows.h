@@ -61,7 +61,8 @@ struct hf_term {
  * it will not be found alive. */
 int64_t hf_rows_owner_rev(const struct hf_seen_task *task);
 
-/* submit: task absent. The task, pending, and its index entry. */
+/* submit: task absent. The task, pending, and its index entry; its payload, if that is too
+ * long for the record. */
 void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task);
 
 /* a host joins: its live absent, M(record). live; the record. */
@@ -107,7 +108,8 @@ void hf_row_reap(struct hf_plan *plan, const struct hf_life *life);
 void hf_row_claim(struct hf_plan *plan, const struct hf_life *life,
                   const struct hf_seen_task *task);
 
-/* start, restore, complete, fail: A, M(task). `next` is the task as it shall be. */
+/* start, restore, complete, fail: A, M(task). `next` is the task as it shall be; its result, if
+ * that is too long for the record. */
 void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
                  const struct hf_seen_task *task, const Holdfast__V1__Task *next);
 

@@ -12,6 +12,7 @@
 #include "support/etcd.h"
 #include "support/program.h"
 #include "support/suite.h"
+#include "support/tempdir.h"
 
 #define ROOT "/holdfast/default/"
 
@@ -252,6 +253,55 @@ START_TEST(a_task_is_submitted_once_followed_cancelled_and_retried)
 }
 END_TEST
 
+static void write_payload(const struct hft_tempdir *dir, size_t len, char ret_given[400])
+{
+    FILE *file;
+
+    (void)snprintf(ret_given, 400, "@%s/payload", dir->path);
+    file = fopen(ret_given + 1, "we");
+    ck_assert_ptr_nonnull(file);
+    for (size_t i = 0; i < len; i++)
+        ck_assert_int_ne(fputc(i % 80 == 79 ? '\n' : 'a' + (int)(i % 26), file), EOF);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* What a record has no room for lies beside it, is shown by its digest, and given back whole.
+ */
+START_TEST(a_large_payload_is_submitted_once_and_given_back)
+{
+    struct hft_tempdir dir;
+    char given[400];
+
+    hft_tempdir_init(&dir);
+    write_payload(&dir, (64 << 10) + 1, given);
+    cli("task", "submit", "--role", "writer", "--id", "t1", "--payload", given);
+    expect(0, NULL);
+    ck_assert_ptr_nonnull(strstr(last.out, "payload      65537 bytes, sha256 "));
+    ck_assert_ptr_nonnull(strstr(look("tasks/t1").value, "\"payload\":\"\""));
+    cli("task", "submit", "--role", "writer", "--id", "t1", "--payload", given, "-o", "name");
+    expect(0, "t1\n");
+    ck_assert_int_eq(look("tasks/t1").version, 1);
+    cli("task", "show", "t1", "--payload");
+    expect(0, NULL);
+    ck_assert_uint_eq(strlen(last.out), (64 << 10) + 1);
+    ck_assert_int_eq(last.out[80], 'a' + 80 % 26);
+    write_payload(&dir, (64 << 10) + 2, given);
+    cli("task", "submit", "--role", "writer", "--id", "t1", "--payload", given);
+    expect_error(4, "there is another task t1 already");
+    write_payload(&dir, (512 << 10) + 1, given);
+    cli("task", "submit", "--role", "writer", "--id", "t2", "--payload", given);
+    expect_error(2, "the payload has more than 512 KiB");
+    ck_assert_int_eq(look("tasks/t2").count, 0);
+    write_payload(&dir, 512 << 10, given);
+    cli("task", "submit", "--role", "writer", "--id", "t2", "--payload", given, "-o", "name");
+    expect(0, "t2\n");
+    (void)hft_put(&hand, "/holdfast-data/default/tasks/t2/payload", "spoilt", HF_NO_LEASE);
+    cli("task", "show", "t2", "--payload");
+    expect_error(1, "is not what the task t2 says it is");
+    hft_tempdir_done(&dir);
+}
+END_TEST
+
 /* On a terminal of eighty columns no word is cut in two. */
 START_TEST(an_explanation_fits_the_line)
 {
@@ -466,6 +516,7 @@ int main(void)
     tcase_add_test(t, an_agent_is_stopped_and_a_held_one_released);
     tcase_add_test(t, a_host_is_cordoned_and_given_up);
     tcase_add_test(t, a_task_is_submitted_once_followed_cancelled_and_retried);
+    tcase_add_test(t, a_large_payload_is_submitted_once_and_given_back);
     tcase_add_test(t, an_explanation_fits_the_line);
     tcase_add_test(t, what_must_hold_is_checked_and_named);
     tcase_add_test(t, a_bad_record_is_named_and_the_others_are_shown);

@@ -4,10 +4,10 @@
 /* What an agent may ask, and what it is told when that makes no sense. */
 
 static char token[80], sock[300];
+static char said[1 << 20]; /* the body of the last answer */
 
-/* Runs curl, and returns the status that it was answered with; the body is in `ret`. */
-static int ask(const char *method, const char *path, const char *body, const char *bearer,
-               char ret[4096])
+/* Runs curl, and returns the status that it was answered with. */
+static int ask(const char *method, const char *path, const char *body, const char *bearer)
 {
     char url[200], authorization[200];
     const char *argv[] = { "curl",        "-s", "--max-time", "30", "--unix-socket", sock, "-H",
@@ -23,8 +23,40 @@ static int ask(const char *method, const char *path, const char *body, const cha
     hft_process_run(argv, NULL, &output);
     len = strlen(output.out);
     ck_assert_msg(len >= 3, "%s %s: %s", method, path, output.err);
-    (void)snprintf(ret, 4096, "%.*s", (int)(len - 3), output.out);
+    (void)snprintf(said, sizeof said, "%.*s", (int)(len - 3), output.out);
     return (int)strtol(output.out + len - 3, NULL, 10);
+}
+
+/* The same with a body that no argument has room for. */
+static int ask_with_file(const char *method, const char *path, const char *file)
+{
+    char at[400];
+
+    (void)snprintf(at, sizeof at, "@%s/%s", dir.path, file);
+    return ask(method, path, at, token);
+}
+
+static void append(const char *name, char c, int times, const char *end)
+{
+    char path[400];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, name);
+    file = fopen(path, "ae");
+    ck_assert_ptr_nonnull(file);
+    while (times-- > 0)
+        ck_assert_int_ne(fputc(c, file), EOF);
+    ck_assert_int_ge(fputs(end, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static int count(char c)
+{
+    int n = 0;
+
+    for (const char *at = said; *at != '\0'; at++)
+        n += *at == c;
+    return n;
 }
 
 static const struct {
@@ -86,24 +118,43 @@ static bool is_ready(void *arg)
 
 static void ask_all(void)
 {
-    char body[4096];
-
     for (size_t i = 0; i < sizeof ASKS / sizeof ASKS[0]; i++) {
-        int status = ask(ASKS[i].method, ASKS[i].path, ASKS[i].body, token, body);
+        int status = ask(ASKS[i].method, ASKS[i].path, ASKS[i].body, token);
 
-        ck_assert_msg(status == ASKS[i].status && strstr(body, ASKS[i].said) != NULL,
-                      "%zu: %s %s: %d %s", i, ASKS[i].method, ASKS[i].path, status, body);
+        ck_assert_msg(status == ASKS[i].status && strstr(said, ASKS[i].said) != NULL,
+                      "%zu: %s %s: %d %s", i, ASKS[i].method, ASKS[i].path, status, said);
     }
 }
 
 static void ask_too_much(void)
 {
-    char body[4096];
     static char large[(64 << 10) + 100];
 
     (void)memset(large, 'x', sizeof large - 1);
-    ck_assert_int_eq(ask("PUT", "/v1/tasks/t9/checkpoint", large, token, body), 413);
-    ck_assert_ptr_nonnull(strstr(body, "too_large"));
+    ck_assert_int_eq(ask("PUT", "/v1/tasks/t9/checkpoint", large, token), 413);
+    ck_assert_ptr_nonnull(strstr(said, "too_large"));
+    write_file("large", "{\"role\":\"r1\",\"payload\":\"");
+    append("large", 'x', (512 << 10) + 1, "\"}");
+    ck_assert_int_eq(ask_with_file("POST", "/v1/tasks", "large"), 413);
+    ck_assert_ptr_nonnull(strstr(said, "payload: at most 524288 bytes"));
+}
+
+/* More than a record has room for: the agent sees nothing of that. */
+static void ask_with_large_texts(void)
+{
+    write_file("large", "{\"id\":\"big\",\"role\":\"r1\",\"payload\":\"");
+    append("large", 'p', 500 << 10, "\"}");
+    ck_assert_int_eq(ask_with_file("POST", "/v1/tasks", "large"), 201);
+    ck_assert_int_eq(ask("POST", "/v1/tasks/claim", "{\"wait\":\"20s\"}", token), 200);
+    ck_assert_msg(count('p') > 500 << 10, "%.300s", said);
+    ck_assert_int_eq(ask("POST", "/v1/tasks/big/start", "", token), 200);
+    write_file("large", "{\"result\":\"");
+    append("large", 'z', 400 << 10, "\"}");
+    ck_assert_int_eq(ask_with_file("POST", "/v1/tasks/big/complete", "large"), 200);
+    ck_assert_ptr_nonnull(strstr(said, "\"state\":\"completed\""));
+    ck_assert_int_eq(ask("GET", "/v1/tasks/big", NULL, token), 200);
+    ck_assert_msg(count('z') > 400 << 10, "%.300s", said);
+    ck_assert_msg(count('p') > 500 << 10, "%.300s", said);
 }
 
 START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
@@ -113,14 +164,14 @@ START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
                                                  "\"$0\"/env; exec sleep 600",
                                                  dir.path, NULL });
     struct stat info;
-    char body[4096];
 
     hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
     (void)snprintf(sock, sizeof sock, "%s/agents/a1.sock", dir.path);
     ck_assert_int_eq(stat(sock, &info), 0);
     ck_assert_int_eq(info.st_mode & 0777, 0600);
-    ck_assert_int_eq(ask("GET", "/v1/self", NULL, "wrong", body), 401);
+    ck_assert_int_eq(ask("GET", "/v1/self", NULL, "wrong"), 401);
     ask_too_much();
+    ask_with_large_texts();
     ask_all();
     (void)stop(agentd);
     await("agents/a1/exit", "\"kind\":\"left\"");

@@ -161,6 +161,8 @@ static inline void tell(const char *text)
 
     if (w.mirror_is_off || w.node == NULL)
         return;
+    if (strncmp(text, ROOT, strlen(ROOT)) != 0)
+        return; /* a body, which nobody mirrors */
     change = make_change(text, scratch);
     if (!is_mirrored(&change.key, text)) {
         hf_json_free(change.record);

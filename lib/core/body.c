@@ -1,0 +1,25 @@
+#include "core/body.h"
+
+#include <string.h>
+
+int hf_body_init(struct hf_body *body, struct hf_bytes text)
+{
+    uint8_t digest[HF_SHA256_LEN];
+    int rc = hf_sha256(text.data, text.len, digest);
+
+    if (rc != HF_OK)
+        return rc;
+    holdfast__v1__body__init(&body->record);
+    hf_sha256_format(digest, body->sha256);
+    body->record.size = (int64_t)text.len;
+    body->record.sha256 = body->sha256;
+    return HF_OK;
+}
+
+bool hf_body_matches(const Holdfast__V1__Body *record, struct hf_bytes text)
+{
+    struct hf_body body;
+
+    return record->size == (int64_t)text.len && hf_body_init(&body, text) == HF_OK &&
+           strcmp(record->sha256, body.sha256) == 0;
+}
