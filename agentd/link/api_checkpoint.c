@@ -155,7 +155,8 @@ void link_call_put_checkpoint(struct link_call *call)
         (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes",
                        max);
         link_call_fail(call, 413, "too_large", sentence,
-                       "store it elsewhere and keep where it is, or use the store `file`");
+                       "store it elsewhere and keep where it is, or let agentd use files "
+                       "(checkpoints.store)");
         return;
     }
     put_body(call, call->body);

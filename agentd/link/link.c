@@ -541,8 +541,7 @@ static int open_parts(struct link *link)
     struct link_store_config store = { .loop = &link->loop,
                                        .ns = link->settings->common.namespace,
                                        .directory = directory,
-                                       .prefer_files =
-                                           link->settings->store == LINK_STORE_FILE };
+                                       .choice = link->settings->store };
     int rc = hf_etcd_new(&link->loop, &etcd, &link->etcd, &link->why);
 
     if (rc == HF_OK)

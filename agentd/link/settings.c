@@ -11,7 +11,7 @@
 static const char *const RESTARTS[] = { "on_failure", "always", "never", NULL };
 static const char *const FENCES[] = { "freeze", "kill", "hold", NULL };
 static const char *const CLASSES[] = { "active", "critical", "background", "idle", NULL };
-static const char *const STORES[] = { "etcd", "file", NULL };
+static const char *const STORES[] = { "auto", "etcd", "file", NULL };
 
 static const struct hf_option TABLE[] = {
     {
@@ -106,8 +106,10 @@ static const struct hf_option TABLE[] = {
         .flag = "store",
         HF_OPTION_FIELD(ENUM, struct link_settings, store),
         .words = STORES,
-        .preset = "etcd",
-        .help = "Where new checkpoints go: etcd (64 KiB each) or files.",
+        .preset = "auto",
+        .help =
+            "Where new checkpoints go: into etcd (64 KiB each, 64 MiB in all), into files, or "
+            "into etcd while they fit and into files beyond.",
     },
     {
         .key = "checkpoints.directory",

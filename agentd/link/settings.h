@@ -4,6 +4,7 @@
 #define LINK_SETTINGS_H
 
 #include "agentd/link/launcher.h"
+#include "agentd/link/store.h"
 #include "holdfast/v1/records.pb-c.h"
 #include "schema/name.h"
 #include "schema/options.h"
@@ -46,8 +47,8 @@ struct link_settings {
     hf_ms ttl;
     hf_ms stop_grace;
     int64_t capacity;
-    const char *state_dir; /* the keeper's; here only so that the flag is known */
-    enum { LINK_STORE_ETCD, LINK_STORE_FILE } store; /* where checkpoints go */
+    const char *state_dir;        /* the keeper's; here only so that the flag is known */
+    enum link_store_choice store; /* where new checkpoints go */
     const char *store_dir;
     struct hf_strings launcher_files;
     struct hf_strings agent_files;

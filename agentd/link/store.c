@@ -98,6 +98,17 @@ void link_store_finish_get(struct link_store_job *job)
         link_store_finish(job, HF_OK, NULL);
 }
 
+static void file_put(struct link_store_job *job)
+{
+    int rc = hf_id_new(job->key);
+
+    job->in_etcd = false;
+    if (rc == HF_OK)
+        link_store_file_put(job);
+    else
+        fail(job, rc, hf_err_text(rc));
+}
+
 /* The store `etcd`. */
 
 static int etcd_key(const struct link_store_job *job, char ret_key[HF_KEY_SIZE])
@@ -127,6 +138,17 @@ static void on_etcd_put(const struct hf_txn_result *result, void *arg)
     link_store_finish(job, HF_OK, NULL);
 }
 
+static void on_etcd_full(struct link_store_job *job)
+{
+    if (job->store->cfg.choice == LINK_STORE_AUTO)
+        file_put(job);
+    else
+        fail(job, HF_ELIMIT,
+             "the checkpoints in etcd have used up their 64 MiB: set checkpoints.store to "
+             "`auto` "
+             "or `file`");
+}
+
 static void etcd_put(struct link_store_job *job)
 {
     const struct hf_backend *backend = &job->store->cfg.backend;
@@ -139,9 +161,7 @@ static void etcd_put(struct link_store_job *job)
     int rc = etcd_key(job, key);
 
     if (rc == HF_OK && job->store->total + (int64_t)job->len > LINK_STORE_ETCD_BUDGET) {
-        fail(job, HF_ELIMIT,
-             "the checkpoints in etcd have used up their 64 MiB: use the store "
-             "`file`");
+        on_etcd_full(job);
         return;
     }
     if (rc == HF_OK)
@@ -280,7 +300,8 @@ int link_store_new(const struct link_store_config *cfg, struct link_store **ret_
         free(store);
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     }
-    if (cfg->prefer_files && mkdir(store->directory, 0700) != 0 && errno != EEXIST) {
+    if (cfg->choice != LINK_STORE_ETCD && mkdir(store->directory, 0700) != 0 &&
+        errno != EEXIST) {
         int rc = hf_error_set(err, HF_EIO, "checkpoints.directory %s: %s", store->directory,
                               strerror(errno));
 
@@ -301,7 +322,7 @@ void link_store_free(struct link_store *store)
 
 size_t link_store_get_max(const struct link_store *store)
 {
-    return store->cfg.prefer_files ? LINK_STORE_FILE_MAX : LINK_STORE_ETCD_MAX;
+    return store->cfg.choice == LINK_STORE_ETCD ? LINK_STORE_ETCD_MAX : LINK_STORE_FILE_MAX;
 }
 
 void link_store_put(struct link_store *store, const char *task, struct hf_bytes body,
@@ -314,12 +335,13 @@ void link_store_put(struct link_store *store, const char *task, struct hf_bytes 
         no_memory(fn, arg);
         return;
     }
-    job->in_etcd = !store->cfg.prefer_files;
+    job->in_etcd = store->cfg.choice == LINK_STORE_ETCD ||
+                   (store->cfg.choice == LINK_STORE_AUTO && body.len <= LINK_STORE_ETCD_MAX);
     job->len = body.len;
     job->body = hf_memdup(body.data, body.len);
     rc = job->body != NULL ? link_store_digest(body.data, body.len, job->sha256) : HF_ENOMEM;
-    if (rc == HF_OK)
-        rc = job->in_etcd ? make_etcd_key(job->key) : hf_id_new(job->key);
+    if (rc == HF_OK && job->in_etcd)
+        rc = make_etcd_key(job->key);
     if (rc == HF_OK && body.len > link_store_get_max(store))
         rc = HF_ELIMIT;
     if (rc != HF_OK)
@@ -327,7 +349,7 @@ void link_store_put(struct link_store *store, const char *task, struct hf_bytes 
     else if (job->in_etcd)
         count_then_put(job);
     else
-        link_store_file_put(job);
+        file_put(job);
 }
 
 void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *entry,

@@ -20,12 +20,18 @@
 
 struct link_store;
 
+enum link_store_choice {
+    LINK_STORE_AUTO, /* into etcd while it fits, into a file beyond */
+    LINK_STORE_ETCD,
+    LINK_STORE_FILE,
+};
+
 struct link_store_config {
     uv_loop_t *loop;
     struct hf_backend backend;
     const char *ns;
-    const char *directory; /* of the store `file`; made when it is not there */
-    bool prefer_files;     /* where new bodies go */
+    const char *directory;         /* of the store `file`; made when it is not there */
+    enum link_store_choice choice; /* where new bodies go */
 };
 
 int link_store_new(const struct link_store_config *cfg, struct link_store **ret_store,

@@ -135,30 +135,25 @@ static inline void submit(const char *task, const char *role, const char *payloa
 
 /* agentd. */
 
-static inline pid_t start(const char *name, const char *const command[])
+static inline pid_t start_with(const char *name, const char *const flags[],
+                               const char *const command[])
 {
-    const char *argv[32] = { AGENTD,
-                             "run",
-                             "--name",
-                             name,
-                             "--role",
-                             "r1",
-                             "--host",
-                             "h1",
-                             "--state-dir",
-                             dir.path,
-                             "--ttl",
-                             "10s",
-                             "--endpoints",
-                             server.endpoint,
-                             "--stop-grace",
-                             "5s",
-                             "--" };
-    size_t count = 17;
+    const char *argv[32] = { AGENTD,         "run",
+                             "--name",       name,
+                             "--role",       "r1",
+                             "--host",       "h1",
+                             "--state-dir",  dir.path,
+                             "--ttl",        "10s",
+                             "--endpoints",  server.endpoint,
+                             "--stop-grace", "5s" };
+    size_t count = 16;
     char log[300];
     int fd;
     pid_t pid;
 
+    for (; *flags != NULL; flags++)
+        argv[count++] = *flags;
+    argv[count++] = "--";
     for (; *command != NULL; command++)
         argv[count++] = *command;
     argv[count] = NULL;
@@ -169,6 +164,11 @@ static inline pid_t start(const char *name, const char *const command[])
         &(struct hft_spawn){ .argv = argv, .env = hft_sanitizer_env(), .out = fd, .err = fd });
     (void)close(fd);
     return pid;
+}
+
+static inline pid_t start(const char *name, const char *const command[])
+{
+    return start_with(name, (const char *[]){ NULL }, command);
 }
 
 static inline char *read_file(const char *name)

@@ -1,0 +1,106 @@
+/* test_agentd_stores.c - where agentd keeps the bodies of checkpoints: in etcd while they fit,
+ * in files beyond, or where it was told to. */
+#include "agentd_fixture.h"
+
+/* The agent takes its task, keeps a small and a large checkpoint, reads the newest one back and
+ * leaves what it was answered. It runs in the state directory. */
+#define CHECKPOINT TASKS "t1/checkpoint"
+#define KEEP(file) CURL "-w '%{http_code}' -T " file " " CHECKPOINT " >" file ".answer; "
+#define TASKS      "http://localhost/v1/tasks/"
+#define SCRIPT                                                                                 \
+    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
+    "-d '' " TASKS "t1/start; "                                                                \
+    "head -c 300 /dev/zero >small; head -c 200000 /dev/urandom >large; " KEEP("small")         \
+        KEEP("large") CURL "-o back " CHECKPOINT "; "                                          \
+                           "cmp back large >>same 2>&1 && echo as stored >>same; "             \
+                           "echo done >>same; mv same compared; exec sleep 600"
+
+static pid_t keep_two(const char *choice)
+{
+    const char *flags[] = { "--store", choice, NULL };
+    pid_t agentd;
+
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", choice != NULL ? flags : flags + 2,
+                        (const char *[]){ "sh", "-c", SCRIPT, dir.path, NULL });
+    await_line("compared", "done");
+    return agentd;
+}
+
+static void expect_answer(const char *file, const char *part)
+{
+    char *text = read_file(file);
+
+    ck_assert_msg(strstr(text, part) != NULL, "no %s in %s: %s", part, file, text);
+    free(text);
+}
+
+/* As if others had kept that much in etcd. */
+static void use_up_budget(void)
+{
+    (void)hft_put(&hand, ROOT "checkpoints/other/00000000000000000001",
+                  "{\"task\":\"other\",\"seq\":\"1\",\"size\":\"67108800\",\"store\":\"etcd\","
+                  "\"key\":\"7\"}",
+                  HF_NO_LEASE);
+}
+
+START_TEST(what_fits_goes_into_etcd_and_the_rest_into_files)
+{
+    pid_t agentd = keep_two(NULL);
+
+    expect_answer("small.answer", "\"store\":\"etcd\"");
+    expect_answer("large.answer", "\"store\":\"file\"");
+    expect_answer("compared", "as stored");
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(files_go_on_when_etcd_has_no_room)
+{
+    pid_t agentd;
+
+    use_up_budget();
+    agentd = keep_two(NULL);
+    expect_answer("small.answer", "\"store\":\"file\"");
+    expect_answer("large.answer", "\"store\":\"file\"");
+    expect_answer("compared", "as stored");
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(who_asks_for_etcd_alone_is_told_of_the_other_stores)
+{
+    pid_t agentd;
+
+    use_up_budget();
+    agentd = keep_two("etcd");
+    expect_answer("small.answer", "set checkpoints.store to `auto` or `file`");
+    expect_answer("small.answer", "429");
+    expect_answer("large.answer", "checkpoints.store");
+    expect_answer("large.answer", "413");
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(who_asks_for_files_gets_files)
+{
+    pid_t agentd = keep_two("file");
+
+    expect_answer("small.answer", "\"store\":\"file\"");
+    expect_answer("compared", "as stored");
+    (void)stop(agentd);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *stories = tcase_create("stories");
+
+    tcase_add_checked_fixture(stories, setup, teardown);
+    tcase_set_timeout(stories, 120);
+    tcase_add_test(stories, what_fits_goes_into_etcd_and_the_rest_into_files);
+    tcase_add_test(stories, files_go_on_when_etcd_has_no_room);
+    tcase_add_test(stories, who_asks_for_etcd_alone_is_told_of_the_other_stores);
+    tcase_add_test(stories, who_asks_for_files_gets_files);
+    return hft_suite_run("agentd: stores", stories, NULL);
+}
