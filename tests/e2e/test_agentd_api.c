@@ -159,10 +159,11 @@ static void ask_with_large_texts(void)
 
 START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
 {
-    pid_t agentd = start("a1", (const char *[]){ "sh", "-c",
-                                                 "env >\"$0\"/env.new; mv \"$0\"/env.new "
-                                                 "\"$0\"/env; exec sleep 600",
-                                                 dir.path, NULL });
+    pid_t agentd = start_with("a1", (const char *[]){ "--store", "etcd", NULL },
+                              (const char *[]){ "sh", "-c",
+                                                "env >\"$0\"/env.new; mv \"$0\"/env.new "
+                                                "\"$0\"/env; exec sleep 600",
+                                                dir.path, NULL });
     struct stat info;
 
     hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
