@@ -16,9 +16,8 @@
 
 #define DELAY_FIRST (100 * KEEPER_MS)
 #define DELAY_MAX   (5 * KEEPER_SECOND)
-#define HEALTHY_LIFE                                                                           \
-    (60 * KEEPER_SECOND) /* a link that lived so long has its delay forgotten */
-#define TURN_MAX 64      /* requests until the loop looks at the fence again */
+#define PROVEN_LIFE KEEPER_SECOND /* one that lived so long did not die of its start */
+#define TURN_MAX    64            /* requests until the loop looks at the fence again */
 
 /* Beside us in a build tree as well as where we were installed. */
 _Noreturn void keeper_link_exec(char **argv)
@@ -100,6 +99,18 @@ static int code_of(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* The next one comes at once, for the lease runs; unless they die of their start, one after the
+ * other, which neither this machine nor etcd shall suffer from. */
+static void plan_next(struct keeper *k, int64_t now, bool was_asked_for)
+{
+    if (was_asked_for || (k->link_ready && now - k->link_started > PROVEN_LIFE))
+        k->link_delay = 0;
+    k->link_at = now + k->link_delay;
+    k->link_delay = k->link_delay == 0 ? DELAY_FIRST : k->link_delay * 2;
+    if (k->link_delay > DELAY_MAX)
+        k->link_delay = DELAY_MAX;
+}
+
 void keeper_link_ended(struct keeper *k, int status)
 {
     int64_t now = keeper_now();
@@ -113,13 +124,8 @@ void keeper_link_ended(struct keeper *k, int status)
         k->exit_code = code_of(status);
         return;
     }
-    if (now - k->link_started > HEALTHY_LIFE || k->link_delay == 0)
-        k->link_delay = DELAY_FIRST;
-    k->link_at = now + k->link_delay;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == AGENTD_LINK_AGAIN && k->link_ready)
-        k->link_at = now;
-    else
-        k->link_delay = k->link_delay * 2 > DELAY_MAX ? DELAY_MAX : k->link_delay * 2;
+    plan_next(k, now,
+              k->link_ready && WIFEXITED(status) && WEXITSTATUS(status) == AGENTD_LINK_AGAIN);
     keeper_log("warn", "event=link_ended code=%d next_ms=%jd", code_of(status),
                (intmax_t)((k->link_at - now) / KEEPER_MS));
 }

@@ -238,7 +238,7 @@ START_TEST(random_kills_lose_nothing)
                                "(setsid sleep 1000 &); (sleep 1000 &); sleep 1000; exit 4")
                     ->pid;
         }
-        bool with_link = kills % 45 == 20; /* each waits longer than the one before */
+        bool with_link = kills % 45 == 20; /* some come with a delay */
         if (with_link)
             ck_assert_int_eq(kill(k->link_pid, SIGKILL), 0);
         int signal = rand_r(&seed) % 2 == 0 ? SIGKILL : SIGTERM;
@@ -265,6 +265,40 @@ START_TEST(random_kills_lose_nothing)
     HFT_CLEANUP_OUTPUT struct hft_output out;
     hft_process_run(argv, NULL, &out);
     ck_assert_str_eq(out.out, "agentd-scribe keeper_relay ");
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* Kills the link; returns how long it took until the next one was ready. */
+static hf_ms replace_link(void)
+{
+    hf_ms killed_at = hft_now();
+
+    ck_assert_int_eq(kill(k->link_pid, SIGKILL), 0);
+    hft_keeper_accept(k);
+    return hft_now() - killed_at;
+}
+
+/* An agent's lease runs out while there is no link. */
+START_TEST(only_links_that_die_of_their_start_are_waited_for)
+{
+    enum { PROVEN_MS = 1000, LONGEST_MS = 1600 };
+    hf_ms delay = 0, took;
+
+    if (!hft_keeper_begin(k, HFT_KEEPER_SHIM))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    hft_pass_until(hft_now() + PROVEN_MS + 1);
+    while (delay < LONGEST_MS) {
+        took = replace_link();
+        ck_assert_int_ge(took, delay);
+        if (took - delay > PROVEN_MS / 2) /* this machine stood still: it may be proven now */
+            delay = 0;
+        else
+            delay = delay == 0 ? 100 : delay * 2;
+    }
+    hft_pass_until(hft_now() + PROVEN_MS + 1);
+    ck_assert_int_lt(replace_link(), LONGEST_MS);
     hft_keeper_done(k);
 }
 END_TEST
@@ -303,6 +337,7 @@ int main(void)
     tcase_add_loop_test(link, signals_are_told_and_shutdown_gives_the_code, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(link, third_signal_ends_all, 0, HFT_KEEPER_MODES);
+    tcase_add_test(link, only_links_that_die_of_their_start_are_waited_for);
     tcase_add_loop_test(crash, after_a_crash_of_both_the_next_keeper_cleans_up, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, agent_that_kills_its_shim_ends, 0, HFT_KEEPER_MODES);
