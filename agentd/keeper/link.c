@@ -100,12 +100,16 @@ static int code_of(int status)
 }
 
 /* The next one comes at once, for the lease runs; unless they die of their start, one after the
- * other, which neither this machine nor etcd shall suffer from. */
+ * other, which neither this machine nor etcd shall suffer from. Even then one tries as often as
+ * a renewal is tried, while there is a lease that it could save. */
 static void plan_next(struct keeper *k, int64_t now, bool was_asked_for)
 {
+    bool has_lease = k->lease.ttl_ms > 0 && !keeper_fence_has_passed(k);
+    int64_t most = has_lease ? k->lease.ttl_ms * KEEPER_MS / 6 : DELAY_MAX;
+
     if (was_asked_for || (k->link_ready && now - k->link_started > PROVEN_LIFE))
         k->link_delay = 0;
-    k->link_at = now + k->link_delay;
+    k->link_at = now + (k->link_delay < most ? k->link_delay : most);
     k->link_delay = k->link_delay == 0 ? DELAY_FIRST : k->link_delay * 2;
     if (k->link_delay > DELAY_MAX)
         k->link_delay = DELAY_MAX;

@@ -279,10 +279,18 @@ static hf_ms replace_link(void)
     return hft_now() - killed_at;
 }
 
+static void send_lease(struct agentd_lease *lease)
+{
+    lease->head.id = ++k->last_id;
+    ck_assert_uint_eq(hft_keeper_raw(k, lease, sizeof *lease), AGENTD_CODE_OK);
+}
+
 /* An agent's lease runs out while there is no link. */
 START_TEST(only_links_that_die_of_their_start_are_waited_for)
 {
     enum { PROVEN_MS = 1000, LONGEST_MS = 1600 };
+    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE },
+                                  .lease = { 4711, 1200, 99, 3 } };
     hf_ms delay = 0, took;
 
     if (!hft_keeper_begin(k, HFT_KEEPER_SHIM))
@@ -297,6 +305,10 @@ START_TEST(only_links_that_die_of_their_start_are_waited_for)
         else
             delay = delay == 0 ? 100 : delay * 2;
     }
+    send_lease(&lease);
+    ck_assert_int_lt(replace_link(), LONGEST_MS); /* there is a lease to be saved */
+    lease.lease = (struct agentd_lease_state){ 0 };
+    send_lease(&lease);
     hft_pass_until(hft_now() + PROVEN_MS + 1);
     ck_assert_int_lt(replace_link(), LONGEST_MS);
     hft_keeper_done(k);
