@@ -176,6 +176,21 @@ static void finish_settling(struct node_agent *a)
     }
 }
 
+/* A start that an earlier link sent gave it this task, and says what it goes on from. */
+static int take_resumed(struct node_agent *a, const struct hf_fleet_change *found)
+{
+    struct hf_cell cell = { .seen = found->seen, .record = found->record };
+    const Holdfast__V1__Task *task = hf_node_task(&cell);
+    int err;
+
+    if (a->process != PROCESS_HELD || !hf_node_owns(&a->life, &cell))
+        return HF_OK;
+    err = hf_node_set_resumed(a, task->id);
+    if (err == HF_OK)
+        a->checkpoint = task->restored != NULL ? task->restored->seq : 0;
+    return err;
+}
+
 static int take_found(struct node_agent *a, struct hf_fleet_change *found)
 {
     char *text;
@@ -183,6 +198,8 @@ static int take_found(struct node_agent *a, struct hf_fleet_change *found)
     if (!hf_grow(&a->todo, &a->todo_cap, a->todo_count + 1, sizeof *a->todo))
         return HF_ENOMEM;
     if (concerns(a, found) && hf_node_add_owned(a, found->key.name) != HF_OK)
+        return HF_ENOMEM;
+    if (take_resumed(a, found) != HF_OK)
         return HF_ENOMEM;
     text = hf_memdup(found->seen.text.data, found->seen.text.len);
     if (text == NULL)

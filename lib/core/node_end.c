@@ -168,7 +168,8 @@ static int keep_begun(struct hf_node *node, struct node_agent *a, struct hf_inte
     return hf_node_freeze(node, a, ret);
 }
 
-/* What has not begun needs no ceremony. A registration that it got is ended like any other. */
+/* What has not begun needs no ceremony. A registration that it got is ended like any other; one
+ * that an earlier link got for it is good, and what it begins with is read from etcd. */
 static int keep_held(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
     enum node_end end;
@@ -176,12 +177,8 @@ static int keep_held(struct hf_node *node, struct node_agent *a, struct hf_inten
     if (a->reg != REG_HOLDS)
         return NODE_GO_ON; /* whether it is still needed is decided with its start */
     end = told_to_end(node, a);
-    if (end == END_NONE && a->start_sent)
+    if (end == END_NONE)
         return NODE_GO_ON;
-    if (end == END_NONE) { /* by an earlier link, and nobody knows with which task */
-        end = END_FENCED;
-        hf_node_keep_text(a->end_text, "agentd began anew before it was let go");
-    }
     a->end = end;
     a->process = PROCESS_ENDED;
     return hf_node_tell(a, HF_PROCESS_DISCARD, ENDS[end].text, ret);

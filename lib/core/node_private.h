@@ -395,6 +395,8 @@ void hf_node_fill_live(const struct hf_node *node, const struct node_agent *a,
 void hf_node_forget_start(struct node_agent *a);
 int hf_node_start(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 int hf_node_let_go(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
+/* The task that it begins with; NULL: none, should an earlier attempt have had one. */
+int hf_node_set_resumed(struct node_agent *a, const char *task) HF_MUST_CHECK;
 void hf_node_on_refused(struct node_agent *a, const struct hf_event_outcome *outcome);
 int hf_node_start_answer(struct hf_node *node, struct node_agent *a,
                          struct hf_event_answer *answer) HF_MUST_CHECK;

@@ -274,13 +274,12 @@ static int make(struct hf_node *node, struct node_agent *a, enum node_why why,
     return NODE_INTENT;
 }
 
-/* The task that it begins with; none, should an earlier attempt have had one. */
-static int set_resumed(struct node_agent *a, const struct hf_cell *task)
+int hf_node_set_resumed(struct node_agent *a, const char *task)
 {
     char *name = NULL;
 
     if (task != NULL) {
-        name = hf_strdup(hf_node_task(task)->id);
+        name = hf_strdup(task);
         if (name == NULL || hf_node_add_owned(a, name) != HF_OK) {
             free(name);
             return HF_ENOMEM;
@@ -303,7 +302,7 @@ static int enrol(struct hf_node *node, struct node_agent *a, enum node_why why,
     struct node_live live;
     int rc;
 
-    if (set_resumed(a, task) != HF_OK)
+    if (hf_node_set_resumed(a, task != NULL ? hf_node_task(task)->id : NULL) != HF_OK)
         return HF_ENOMEM;
     if (task != NULL)
         seen = hf_node_seen_task(task);
@@ -439,7 +438,7 @@ int hf_node_start_answer(struct hf_node *node, struct node_agent *a,
 
 int hf_node_let_go(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
-    if (a->process != PROCESS_HELD || a->reg != REG_HOLDS || !a->start_sent || !may_begin(node))
+    if (a->process != PROCESS_HELD || a->reg != REG_HOLDS || !a->settled || !may_begin(node))
         return NODE_GO_ON;
     a->process = PROCESS_BEGUN;
     a->begun_at = node->now;

@@ -642,14 +642,41 @@ START_TEST(a_process_that_was_made_for_an_earlier_link_is_used)
 }
 END_TEST
 
-START_TEST(a_process_that_an_earlier_link_registered_and_did_not_let_go_is_ended)
+static void registered_and_not_let_go(void)
 {
     begin();
     take_over((struct hf_node_held){ .instance_id = "made" });
     put_leased("agents/a/live", "{\"host\":\"h\",\"instanceId\":\"made\"}", LEASE);
+}
+
+START_TEST(a_process_that_an_earlier_link_registered_and_did_not_let_go_is_let_go)
+{
+    registered_and_not_let_go();
     settle_in();
-    expect("discard amade\nmake a#1\nlet go a#1 as 106\n");
-    has("agents/a/exit", "began anew");
+    expect("let go amade as 101\n");
+}
+END_TEST
+
+/* With what the start gave it, and nothing that other lives had. */
+START_TEST(what_an_earlier_link_registered_with_a_task_begins_with_it)
+{
+    registered_and_not_let_go();
+    put("tasks/t", "{\"id\":\"t\",\"role\":\"r\",\"state\":\"acknowledged\","
+                   "\"restored\":{\"seq\":\"3\"},\"owner\":{\"agent\":\"a\","
+                   "\"incarnation\":{\"leaseId\":\"42\",\"createRevision\":\"101\"}}}");
+    put_owned("u", "acknowledged", LEASE, 99);
+    settle_in();
+    expect("let go amade as 101 with t from 3\n");
+}
+END_TEST
+
+START_TEST(what_an_earlier_link_registered_and_nobody_wants_is_ended)
+{
+    registered_and_not_let_go();
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    settle_in();
+    expect("discard amade\n");
+    has("agents/a/exit", "terminated");
 }
 END_TEST
 
@@ -695,7 +722,9 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_ends_what_owns_a_task_as_a_life_that_it_never_heard_of);
     tcase_add_test(t, a_new_link_does_not_start_again_what_ended_while_there_was_none);
     tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
-    tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_ended);
+    tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_let_go);
+    tcase_add_test(t, what_an_earlier_link_registered_with_a_task_begins_with_it);
+    tcase_add_test(t, what_an_earlier_link_registered_and_nobody_wants_is_ended);
 }
 
 int main(void)
