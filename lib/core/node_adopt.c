@@ -22,14 +22,19 @@ static bool is_left(const struct node_agent *a, const struct hf_cell *task)
     return was_owned(a, task) && hf_task_is_owned(hf_node_task(task)->state);
 }
 
+/* By a person, and it does not say from whom: somebody else may have had it meanwhile. */
+static bool is_cancelled(const struct hf_cell *task)
+{
+    const Holdfast__V1__Task *record = hf_node_task(task);
+
+    return record != NULL && record->state == HOLDFAST__V1__TASK__STATE__cancelled;
+}
+
 /* Its own, or over by its own doing or a person's word. What somebody else has brought to an
  * end was taken from it. */
 static bool is_kept(const struct node_agent *a, const struct hf_cell *task)
 {
-    const Holdfast__V1__Task *record = hf_node_task(task);
-
-    return hf_node_owns(&a->life, task) || was_owned(a, task) ||
-           (record != NULL && record->state == HOLDFAST__V1__TASK__STATE__cancelled);
+    return hf_node_owns(&a->life, task) || was_owned(a, task) || is_cancelled(task);
 }
 
 struct node_owned *hf_node_find_owned(const struct node_agent *a, const char *task)
@@ -104,11 +109,12 @@ int hf_node_settle(struct hf_node *node, struct node_agent *a, struct hf_intent 
                     HF_NODE_NEVER);
         return hf_node_send(node, a, OP_ADOPT, "its owner is back as another incarnation", ret);
     }
-    if (a->blind && a->life_count > 0)
+    if ((a->blind || a->doubtful) && a->life_count > 0)
         return hf_node_read(
             node, a, OP_RECOVERED,
             (struct hf_intent_read){ .key = { HF_KEY_HEALTH, .name = a->name } }, ret);
     a->settled = true;
+    a->doubtful = false;
     a->life_count = 0;
     a->dirty = true;
     hf_node_say(a, "it is registered, and its tasks are its own", "nothing", HF_NODE_NEVER);
@@ -146,6 +152,7 @@ static void sort_task(struct node_agent *a, struct hf_fleet_change *found, char 
              hf_node_task(&cell)->state == HOLDFAST__V1__TASK__STATE__in_progress) ||
             is_unheard(a, &cell))
             owned->begun = true; /* an earlier link has heard of it */
+        a->doubtful = a->doubtful || (owned->begun && is_cancelled(&cell));
     }
     if (!is_left(a, &cell))
         return;
@@ -244,6 +251,7 @@ static int look_again(struct node_agent *a, struct hf_event_answer *answer)
         return HF_OK;
     if (!is_kept(a, last))
         a->unadopted = true;
+    a->doubtful = a->doubtful || is_cancelled(last);
     hf_node_clear_cell(last);
     a->todo_count--;
     return HF_OK;
@@ -256,7 +264,7 @@ static void look_back(struct node_agent *a, const struct hf_event_answer *answer
     const Holdfast__V1__Health *health =
         answer->found_count > 0 ? (const Holdfast__V1__Health *)answer->found[0].record : NULL;
 
-    a->blind = false;
+    a->blind = a->doubtful = false;
     if (health != NULL && health->taken_upto >= hf_node_incarnation(&a->lives[0]))
         a->unadopted = true;
 }

@@ -12,7 +12,7 @@ void hf_node_forget_process(struct node_agent *a)
     a->pid = 0;
     a->ready = a->frozen = a->settled = a->unadopted = a->tasks_read = a->adopt_again = false;
     a->leaving = a->unwell = a->suspected = a->has_progress = a->has_reported = false;
-    a->blind = false;
+    a->blind = a->doubtful = false;
     a->end = END_NONE;
     a->asked = ASKED_NOTHING;
     a->reg = REG_NONE;

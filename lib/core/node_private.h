@@ -249,6 +249,7 @@ struct node_agent {
     bool tasks_read;  /* `todo` is complete */
     bool adopt_again; /* the last of them has to be read again */
     bool blind;       /* what its process began before this link came is not known */
+    bool doubtful;    /* a task of it was cancelled, and may have been taken from it before */
     bool started;     /* a process was let go since this agentd began */
     bool boot_over;
     bool start_sent;

@@ -411,6 +411,42 @@ START_TEST(a_task_that_somebody_else_ended_was_taken_from_it)
 }
 END_TEST
 
+/* Somebody else may have worked on it in between. */
+static const struct {
+    const char *health, *log;
+} CANCELLED[] = {
+    { "{\"takenUpto\":\"103\"}", "thaw a#1 as 113\n" },
+    { "{\"takenUpto\":\"104\"}", "kill a#1\n" },
+};
+
+START_TEST(a_task_that_was_cancelled_after_it_was_taken_from_it_ends_it)
+{
+    working();
+    lose_lease();
+    put("health/a", CANCELLED[_i].health);
+    put("tasks/t", TASK_OF("t", "cancelled", ""));
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect(CANCELLED[_i].log);
+}
+END_TEST
+
+START_TEST(a_task_that_is_cancelled_amid_its_adoption_is_looked_at_likewise)
+{
+    working();
+    lose_lease();
+    w.fate = WITHHOLD;
+    w.spared = 2; /* the host's registration and its own */
+    lease_is(HF_LEASE_HELD, 43, false);
+    run_node();
+    ck_assert_uint_ne(w.withheld, 0);
+    put("health/a", "{\"takenUpto\":\"104\"}");
+    put("tasks/t", TASK_OF("t", "cancelled", ""));
+    arrive();
+    wait(1000);
+    ck_assert_ptr_nonnull(strstr(w.log, "kill a#1\n"));
+}
+END_TEST
+
 /* A restored etcd that only the leader has noticed. */
 
 START_TEST(what_a_restored_etcd_does_not_give_it_any_more_ends_it)
@@ -464,6 +500,9 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_claim_that_waited_through_a_rejoin_finds_what_was_adopted);
     tcase_add_test(t, what_was_read_before_a_rejoin_does_not_count_after_it);
     tcase_add_loop_test(t, a_task_that_somebody_else_ended_was_taken_from_it, 0, COUNT(ENDED));
+    tcase_add_loop_test(t, a_task_that_was_cancelled_after_it_was_taken_from_it_ends_it, 0,
+                        COUNT(CANCELLED));
+    tcase_add_test(t, a_task_that_is_cancelled_amid_its_adoption_is_looked_at_likewise);
     tcase_add_test(t, what_a_restored_etcd_does_not_give_it_any_more_ends_it);
     tcase_add_test(t, what_a_restored_etcd_gives_back_to_it_is_offered_again);
 }
