@@ -87,9 +87,11 @@ static int configure_agents(struct link *link)
     return rc;
 }
 
-/* What was started is kept by the keeper, so that the next link does not start it again. */
+/* What was started is kept by the keeper, so that the next link does not start it again; and
+ * whose spec was written, so that it does not bring back what a person removes. */
 
 #define ALL_STARTED "*"
+#define SPEC_ALONE  "+" /* behind a name: it was not started */
 
 static void write_memo(struct link *link)
 {
@@ -97,8 +99,8 @@ static void write_memo(struct link *link)
 
     link->memo_due = false;
     for (const struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
-        if (agent->started)
-            hf_buf_printf(&memo, "%s\n", agent->name);
+        if (agent->started || agent->spec_written)
+            hf_buf_printf(&memo, "%s%s\n", agent->name, agent->started ? "" : SPEC_ALONE);
     }
     link_channel_memo(link->channel, memo.err == HF_OK ? memo.data : ALL_STARTED);
 }
@@ -111,10 +113,12 @@ static void read_memo(struct link *link)
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         size_t len = strlen(agent->name);
 
-        agent->started = all;
+        agent->started = agent->spec_written = all;
         for (const char *line = memo; line != NULL && *line != '\0';) {
-            if (strncmp(line, agent->name, len) == 0 && line[len] == '\n')
-                agent->started = true;
+            bool about = strncmp(line, agent->name, len) == 0;
+
+            agent->started |= about && line[len] == '\n';
+            agent->spec_written |= about && (line[len] == '\n' || line[len] == SPEC_ALONE[0]);
             line = strchr(line, '\n');
             line = line != NULL ? line + 1 : NULL;
         }
@@ -160,6 +164,7 @@ static int make_node(struct link *link)
         agents[cfg.agent_count++] =
             (struct hf_node_agent_config){ .name = agent->name,
                                            .spec = agent->spec != NULL ? agent->spec : &nothing,
+                                           .foreign = !agent->configured,
                                            .held = link_process_get_held(agent) };
     fill_record(link, &record, launchers, &pool);
     cfg.agents = agents;
@@ -427,10 +432,23 @@ static void look_whether_over(struct link *link)
     link_stop(link, agent->code);
 }
 
+static void note_spec(struct link *link, struct link_agent *agent)
+{
+    struct hf_node_view view;
+
+    if (hf_node_get_view(link->node, agent->name, link_now(link), &view) != HF_OK ||
+        view.spec_written == agent->spec_written)
+        return;
+    agent->spec_written = view.spec_written;
+    link->memo_due = true;
+}
+
 static void look(struct link *link)
 {
-    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         link_process_settle(link, agent);
+        note_spec(link, agent);
+    }
     if (link->memo_due)
         write_memo(link);
     if (!link->was_ready && hf_runner_get_stats(link->runner).synced &&

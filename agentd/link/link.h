@@ -59,6 +59,7 @@ struct link_agent {
     Holdfast__V1__Spec *spec; /* configured, or that its process was made of; may be NULL */
     bool configured;
     bool started;                   /* this agentd has let a process of it go */
+    bool spec_written;              /* ... or has seen its spec in etcd */
     bool ended;                     /* ... and the last one's end is written */
     int32_t code;                   /* of that end */
     struct link_process *processes; /* newest first */

@@ -262,7 +262,8 @@ void link_process_on_agent(const struct agentd_agent *told, const char *blob, vo
 
 struct hf_node_held link_process_get_held(const struct link_agent *agent)
 {
-    struct hf_node_held held = { .started = agent->started };
+    struct hf_node_held held = { .started = agent->started,
+                                 .spec_written = agent->spec_written };
     const struct link_process *best = NULL;
 
     for (const struct link_process *p = agent->processes; p != NULL; p = p->next) {

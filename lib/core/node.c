@@ -35,8 +35,10 @@ void hf_node_keep_text(char out[NODE_TEXT_SIZE], const char *text)
 static void take_over(struct node_agent *a, const struct hf_node_held *held)
 {
     a->started = a->boot_over = held->started;
-    if (held->instance_id == NULL)
+    if (held->instance_id == NULL) {
+        a->spec_stood = held->spec_written; /* what has a process is registered with its spec */
         return;
+    }
     (void)snprintf(a->instance, sizeof a->instance, "%s", held->instance_id);
     a->pid = held->pid;
     a->start_time = held->start_time;
@@ -68,6 +70,7 @@ static int add_configured(struct hf_node *node, const struct hf_node_agent_confi
     err = hf_node_copy(&cfg->spec->base, &a->config);
     if (err != HF_OK)
         return err;
+    a->spec_written = cfg->foreign;
     take_over(a, &cfg->held);
     return hf_node_need_role(node, cfg->spec->role);
 }

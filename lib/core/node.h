@@ -73,13 +73,17 @@ struct hf_node_held {
     int64_t lease;      /* it was registered under, and ... */
     int64_t create_rev; /* ... as; 0: not that we know */
     int32_t generation;
-    bool started; /* this agentd has let a process of this agent go before */
+    bool started;      /* this agentd has let a process of this agent go before */
+    bool spec_written; /* ... or has seen its spec in etcd: where it is missing, it was removed
+                        */
 };
 
 /* An agent that is configured here. */
 struct hf_node_agent_config {
     const char *name;
     const Holdfast__V1__Spec *spec;
+    bool foreign; /* not configured here: the spec is that of its process, and not ours to write
+                   */
     struct hf_node_held held;
 };
 
@@ -173,6 +177,7 @@ struct hf_node_view {
     size_t asks;
     bool stopped;                   /* it is not wanted running */
     bool held;                      /* a person has to release it before it is started again */
+    bool spec_written;              /* its spec stood in etcd since this agentd began */
     const Holdfast__V1__Exit *exit; /* its last end, as etcd has it; NULL for none */
 };
 

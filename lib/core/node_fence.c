@@ -80,7 +80,7 @@ void hf_node_on_reset(struct hf_node *node)
         a->flight.is_void = true;
         a->wait_rev = 0;
         a->command_rev = 0;
-        a->spec_written = false; /* or nobody could start it any more */
+        a->spec_written = a->spec_stood = false; /* or nobody could start it any more */
         hf_node_clear_cell(&a->task);
     }
     node->host_flight.is_void = true;

@@ -154,8 +154,8 @@ int hf_node_write_spec(struct hf_node *node, struct node_agent *a, struct hf_int
         err = is_same_spec(a, &same);
     if (err != HF_OK)
         return err;
-    if (same) {
-        a->spec_written = true;
+    if (same || (a->spec_stood && !hf_node_exists(&a->spec))) {
+        a->spec_written = true; /* by us, by an earlier link, or it was removed since */
         return NODE_GO_ON;
     }
     hf_node_plan(node, ret);

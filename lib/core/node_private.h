@@ -242,6 +242,7 @@ struct node_agent {
     bool known; /* it is in what is mirrored */
     bool dirty;
     bool spec_written; /* once is enough: we do not fight about it */
+    bool spec_stood;   /* an earlier link had written it */
     bool ready;
     bool frozen;      /* it stands still, or was told to */
     bool settled;     /* what it owns is known, and its own */

@@ -231,6 +231,7 @@ int hf_node_get_view(const struct hf_node *node, const char *agent, hf_ms now,
         .asks = a->ask_count,
         .stopped = wanted != NULL && wanted->state != HOLDFAST__V1__WANTED__STATE__running,
         .held = health != NULL && health->held,
+        .spec_written = a->spec_written || a->spec_stood,
         .exit = (const Holdfast__V1__Exit *)a->exit.record,
     };
     return HF_OK;

@@ -66,6 +66,24 @@ START_TEST(a_stopped_agent_stays_stopped)
 }
 END_TEST
 
+static bool has_another_link(void *arg)
+{
+    pid_t link = hft_fleet_link(&fleet, 0);
+
+    return link > 0 && link != *(const pid_t *)arg;
+}
+
+/* It begins with the same configuration, and without what the one before it knew. */
+static void check_with_the_next_link(void)
+{
+    pid_t link = hft_fleet_link(&fleet, 0);
+
+    ck_assert_int_eq(kill(link, SIGKILL), 0);
+    hft_wait_or_fail(has_another_link, &link, HFT_FLEET_STEP_MS, "another link");
+    expect_only_the_other(0, "after-a-link");
+    ck_assert_int_eq(hft_fleet_look(&fleet, "agents/w1/spec").count, 0);
+}
+
 /* Stopped before this agentd began, so that it has never started it, and then removed. */
 START_TEST(a_removed_agent_stays_removed)
 {
@@ -80,6 +98,7 @@ START_TEST(a_removed_agent_stays_removed)
     free(hft_fleet_cli(&fleet, "agent", "rm", "w1", NULL));
     expect_only_the_other(0, "after-it-was-removed");
     ck_assert_int_eq(hft_fleet_look(&fleet, "agents/w1/spec").count, 0);
+    check_with_the_next_link();
 }
 END_TEST
 

@@ -247,7 +247,8 @@ void hfs_links_done(struct hfs_cluster *cluster)
 
 static struct hf_node_held held_of(struct hfs_host *host, const struct hfs_agent_config *config)
 {
-    struct hf_node_held held = { .started = host->started[config - host->cluster->cfg.agents] };
+    bool started = host->started[config - host->cluster->cfg.agents];
+    struct hf_node_held held = { .started = started, .spec_written = started };
 
     for (const struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
         if (agent->config != config || !agent->held)

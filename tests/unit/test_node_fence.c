@@ -633,6 +633,44 @@ START_TEST(a_new_link_does_not_start_again_what_ended_while_there_was_none)
 }
 END_TEST
 
+/* A spec that an earlier link wrote and that is not there was removed; another is ours to mend.
+ */
+START_TEST(a_new_link_does_not_bring_back_what_was_removed)
+{
+    begin();
+    take_over((struct hf_node_held){ .spec_written = true });
+    settle_in();
+    wait(60000);
+    expect("");
+    ck_assert_ptr_null(get("agents/a/spec"));
+    put("agents/a/spec", "{\"role\":\"another\"}");
+    take_over((struct hf_node_held){ .spec_written = true });
+    settle_in();
+    ignore();
+    has("agents/a/spec", "\"role\":\"r\"");
+}
+END_TEST
+
+START_TEST(a_new_link_leaves_the_spec_of_a_guest_alone)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+
+    spec.role = (char *)"r";
+    begin_with(
+        &(struct hf_node_agent_config){
+            .name = "a",
+            .spec = &spec,
+            .foreign = true,
+            .held = { .instance_id = "m", .begun = true, .lease = LEASE, .create_rev = 101 } },
+        1, NULL);
+    put_leased("agents/a/live", "{\"host\":\"h\",\"instanceId\":\"m\"}", LEASE);
+    put("agents/a/spec", "{\"role\":\"newer\"}");
+    settle_in();
+    ignore();
+    has("agents/a/spec", "newer");
+}
+END_TEST
+
 START_TEST(a_process_that_was_made_for_an_earlier_link_is_used)
 {
     begin();
@@ -721,6 +759,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_asks_though_it_took_the_old_life_for_its_own);
     tcase_add_test(t, a_new_link_ends_what_owns_a_task_as_a_life_that_it_never_heard_of);
     tcase_add_test(t, a_new_link_does_not_start_again_what_ended_while_there_was_none);
+    tcase_add_test(t, a_new_link_does_not_bring_back_what_was_removed);
+    tcase_add_test(t, a_new_link_leaves_the_spec_of_a_guest_alone);
     tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
     tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_let_go);
     tcase_add_test(t, what_an_earlier_link_registered_with_a_task_begins_with_it);
