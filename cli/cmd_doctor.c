@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,21 +5,17 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/doctor.h"
 #include "cli/out.h"
 #include "cli/store.h"
-#include "etcd/survey.h"
 
-enum finding { FINE, WARNING, TROUBLE };
-
-struct doctor {
-    struct cli *cli;
-    struct hf_buf out;
-    unsigned troubles;
-    size_t held, needs_review, lost_hosts, waiting; /* tasks whose role has no live agent */
+/* What is wrong in the fleet, counted. */
+struct examination {
+    struct doctor doctor;
+    size_t held, needs_review, lost_hosts;
 };
 
-static void HF_PRINTF(3, 4)
-    found(struct doctor *doctor, enum finding finding, const char *fmt, ...)
+void doctor_found(struct doctor *doctor, enum doctor_finding finding, const char *fmt, ...)
 {
     static const struct {
         const char *word;
@@ -34,67 +29,8 @@ static void HF_PRINTF(3, 4)
         text = NULL;
     va_end(args);
     cli_out_colour(&doctor->out, MARKS[finding].colour, MARKS[finding].word);
-    hf_buf_printf(&doctor->out, "%s\n", text != NULL ? text : "?");
-    doctor->troubles += finding == TROUBLE;
-}
-
-/* etcd. */
-
-struct asked {
-    struct doctor *doctor;
-    bool done;
-    int err;
-};
-
-static void on_status(const struct hf_status_result *result, void *arg)
-{
-    struct asked *asked = arg;
-    struct doctor *doctor = asked->doctor;
-    char endpoint[HF_HOST_MAX + 8];
-
-    hf_etcd_get_endpoint(doctor->cli->etcd, endpoint, sizeof endpoint);
-    asked->done = true;
-    asked->err = cli_explain(doctor->cli, &result->result);
-    if (asked->err != HF_OK)
-        return;
-    found(doctor, FINE, "etcd %s answers at %s; its database has %" PRId64 " MiB",
-          result->version, endpoint, result->db_bytes >> 20);
-    if (result->leader == 0)
-        found(doctor, TROUBLE, "that member knows no leader: the others cannot be reached");
-    for (size_t i = 0; i < result->alarm_count; i++)
-        found(doctor, TROUBLE, "etcd raises an alarm: %s. See etcdctl alarm list.",
-              result->alarms[i]);
-}
-
-static void on_survey(const struct hf_survey_result *result, void *arg)
-{
-    struct asked *asked = arg;
-
-    asked->done = true;
-    if (result->result.err != HF_OK || result->answered < result->asked)
-        found(asked->doctor, TROUBLE, "of %zu members of etcd %zu answer", result->asked,
-              result->answered);
-    else if (!result->agrees)
-        found(asked->doctor, WARNING, "the members of etcd do not agree at the moment");
-    else
-        found(asked->doctor, FINE, "all %zu members of etcd agree", result->asked);
-}
-
-static int examine_etcd(struct doctor *doctor)
-{
-    struct cli *cli = doctor->cli;
-    struct asked status = { .doctor = doctor }, survey = { .doctor = doctor };
-    struct hf_survey *handle;
-    int rc = hf_etcd_status(cli->etcd, on_status, &status, NULL);
-
-    if (rc == HF_OK)
-        (void)!cli_wait(cli, &status.done, INT64_MAX);
-    if (rc != HF_OK || status.err != HF_OK)
-        return rc != HF_OK ? rc : status.err;
-    rc = hf_etcd_survey(cli->etcd, on_survey, &survey, &handle);
-    if (rc == HF_OK)
-        (void)!cli_wait(cli, &survey.done, INT64_MAX);
-    return rc;
+    cli_out_wrapped(&doctor->out, strlen(MARKS[finding].word), text != NULL ? text : "?");
+    doctor->troubles += finding == DOCTOR_TROUBLE;
 }
 
 /* The controllers. */
@@ -107,10 +43,11 @@ static int examine_leader(struct doctor *doctor)
     if (rc != HF_OK)
         return rc;
     if (leader.message == NULL)
-        found(doctor, TROUBLE,
-              "nobody leads: nothing is recovered. Start holdfast-controller.");
+        doctor_found(doctor, DOCTOR_TROUBLE,
+                     "nobody leads: nothing is recovered. Start holdfast-controller.");
     else
-        found(doctor, FINE, "%s leads", ((const Holdfast__V1__Leader *)leader.message)->id);
+        doctor_found(doctor, DOCTOR_FINE, "%s leads",
+                     ((const Holdfast__V1__Leader *)leader.message)->id);
     return HF_OK;
 }
 
@@ -118,7 +55,7 @@ static int examine_leader(struct doctor *doctor)
 
 static void examine_object(enum hf_fleet_kind kind, void *object, void *arg)
 {
-    struct doctor *doctor = arg;
+    struct examination *e = arg;
     const struct hf_host *host = object;
     const struct hf_role *role = object;
     const Holdfast__V1__Health *health;
@@ -127,69 +64,77 @@ static void examine_object(enum hf_fleet_kind kind, void *object, void *arg)
     switch (kind) {
     case HF_FLEET_AGENT:
         health = hf_agent_health(object);
-        doctor->held += health != NULL && health->held;
+        e->held += health != NULL && health->held;
         break;
     case HF_FLEET_TASK:
         task = hf_task_record(object);
-        doctor->needs_review +=
+        e->needs_review +=
             task != NULL && task->state == HOLDFAST__V1__TASK__STATE__needs_review;
         break;
     case HF_FLEET_HOST:
-        doctor->lost_hosts += host->live.record == NULL && host->record.record != NULL &&
-                              !hf_host_record(host)->left;
+        e->lost_hosts += host->live.record == NULL && host->record.record != NULL &&
+                         !hf_host_record(host)->left;
         break;
     case HF_FLEET_ROLE:
         if (role->pending_count > 0 && role->live_count == 0)
-            found(doctor, WARNING, "%zu tasks wait for role %s, of which no agent is live",
-                  role->pending_count, role->name);
+            doctor_found(&e->doctor, DOCTOR_WARNING,
+                         "%zu tasks wait for role %s, of which no agent is live",
+                         role->pending_count, role->name);
         break;
     }
 }
 
-static int examine_fleet(struct doctor *doctor)
+static int examine_fleet(struct examination *e)
 {
     static const enum hf_key_scope SCOPES[] = { HF_KEY_IN_HOSTS, HF_KEY_IN_AGENTS,
                                                 HF_KEY_IN_HEALTH, HF_KEY_IN_TASKS };
     struct hf_fleet *fleet = NULL;
     struct hf_fleet_counts counts;
-    int rc = cli_load_fleet(doctor->cli, SCOPES, sizeof SCOPES / sizeof SCOPES[0], &fleet);
+    int rc = cli_load_fleet(e->doctor.cli, SCOPES, sizeof SCOPES / sizeof SCOPES[0], &fleet);
 
     if (rc != HF_OK)
         return rc;
     counts = hf_fleet_get_counts(fleet);
-    found(doctor, FINE, "%zu of %zu hosts and %zu of %zu agents are live, %zu tasks are known",
-          counts.live_hosts, counts.hosts, counts.live_agents, counts.agents, counts.tasks);
+    doctor_found(&e->doctor, DOCTOR_FINE,
+                 "%zu of %zu hosts and %zu of %zu agents are live, %zu tasks are known",
+                 counts.live_hosts, counts.hosts, counts.live_agents, counts.agents,
+                 counts.tasks);
     for (enum hf_fleet_kind kind = 0; kind <= HF_FLEET_ROLE; kind++)
-        hf_fleet_each(fleet, kind, examine_object, doctor);
-    if (doctor->lost_hosts > 0)
-        found(doctor, WARNING, "%zu hosts are gone without having said goodbye: holdfast hosts",
-              doctor->lost_hosts);
-    if (doctor->held > 0)
-        found(doctor, TROUBLE, "%zu agents are held: holdfast ps; holdfast restart AGENT",
-              doctor->held);
-    if (doctor->needs_review > 0)
-        found(doctor, TROUBLE, "%zu tasks need a person: holdfast task ls --state needs_review",
-              doctor->needs_review);
-    if (doctor->cli->bad > 0)
-        found(doctor, TROUBLE, "%u records cannot be read (named above): correct them",
-              doctor->cli->bad);
+        hf_fleet_each(fleet, kind, examine_object, e);
+    if (e->lost_hosts > 0)
+        doctor_found(&e->doctor, DOCTOR_WARNING,
+                     "%zu hosts are gone without having said goodbye: holdfast hosts",
+                     e->lost_hosts);
+    if (e->held > 0)
+        doctor_found(&e->doctor, DOCTOR_TROUBLE,
+                     "%zu agents are held: holdfast ps; holdfast restart AGENT", e->held);
+    if (e->needs_review > 0)
+        doctor_found(&e->doctor, DOCTOR_TROUBLE,
+                     "%zu tasks need a person: holdfast task ls --state needs_review",
+                     e->needs_review);
+    if (e->doctor.cli->bad > 0)
+        doctor_found(&e->doctor, DOCTOR_TROUBLE,
+                     "%u records cannot be read (named above): correct them",
+                     e->doctor.cli->bad);
     hf_fleet_free(fleet);
     return HF_OK;
 }
 
 static int run(struct cli *cli)
 {
-    struct doctor doctor = { .cli = cli };
-    int rc = examine_etcd(&doctor);
+    struct examination e = { .doctor.cli = cli };
+    int rc = doctor_examine_etcd(&e.doctor);
 
+    if (rc == HF_OK) {
+        doctor_examine_web(&e.doctor);
+        rc = examine_leader(&e.doctor);
+    }
     if (rc == HF_OK)
-        rc = examine_leader(&doctor);
+        rc = examine_fleet(&e);
     if (rc == HF_OK)
-        rc = examine_fleet(&doctor);
-    if (rc == HF_OK)
-        rc = cli_out_text(cli, &doctor.out);
-    hf_buf_done(&doctor.out);
-    cli->status = doctor.troubles > 0 ? CLI_EXIT_FAILURE : 0;
+        rc = cli_out_text(cli, &e.doctor.out);
+    hf_buf_done(&e.doctor.out);
+    cli->status = e.doctor.troubles > 0 ? CLI_EXIT_FAILURE : 0;
     return rc;
 }
 

@@ -1,0 +1,31 @@
+/* doctor.h - an examination: what is looked at, and what was found. */
+#ifndef CLI_DOCTOR_H
+#define CLI_DOCTOR_H
+
+#include "base/buf.h"
+#include "cli/cli.h"
+
+enum doctor_finding { DOCTOR_FINE, DOCTOR_WARNING, DOCTOR_TROUBLE };
+
+struct doctor {
+    struct cli *cli;
+    struct hf_buf out;
+    unsigned troubles;
+
+    /* Of etcd, as it said itself. */
+    int version[3]; /* all 0: not known */
+    int64_t db_bytes;
+    int64_t revision;
+};
+
+/* One line of the report. */
+void doctor_found(struct doctor *doctor, enum doctor_finding finding, const char *fmt, ...)
+    HF_PRINTF(3, 4);
+
+/* doctor_etcd.c: what its own API tells. An error: it cannot be asked at all. */
+int doctor_examine_etcd(struct doctor *doctor) HF_MUST_CHECK;
+
+/* doctor_web.c: what it tells over HTTP alone: quota, disk, clock, authentication, TLS. */
+void doctor_examine_web(struct doctor *doctor);
+
+#endif

@@ -1,0 +1,154 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/id.h"
+#include "base/str.h"
+#include "cli/doctor.h"
+#include "cli/store.h"
+#include "etcd/lease.h"
+#include "etcd/survey.h"
+
+struct asked {
+    struct doctor *doctor;
+    bool done;
+    int err;
+    int64_t ttl_s;
+};
+
+/* Faults of etcd that matter here, and the releases that mend them. Holdfast allows for all but
+ * the last, which only certificates help against. */
+static const struct {
+    int fixed[3]; /* in 3.4, 3.5 and 3.6: the first release without it */
+    const char *what;
+} FAULTS[] = {
+    { { 31, 13, 0 }, "a leader whose disk stood still revokes every lease (etcd#15247)" },
+    { { 36, 18, 0 },
+      "watches can lose events around a compaction (etcd#17529, #18089, #19179)" },
+    { { 38, 23, 5 }, "a lease that is gone can be answered as renewed (etcd#20813)" },
+    { { 42, 28, 9 },
+      "anyone may grant, renew and list leases although authentication is on "
+      "(CVE-2026-33413): demand client certificates" },
+};
+
+static void examine_version(struct doctor *doctor, const char *version)
+{
+    int *v = doctor->version;
+
+    if (sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]) != 3) {
+        doctor_found(doctor, DOCTOR_WARNING, "etcd's version %s is not understood", version);
+        v[0] = 0;
+        return;
+    }
+    if (v[0] != 3 || v[1] < 4 || v[1] > 6) {
+        doctor_found(doctor, DOCTOR_WARNING, "etcd %s is not one of 3.4, 3.5 and 3.6: untested",
+                     version);
+        return;
+    }
+    for (size_t i = 0; i < sizeof FAULTS / sizeof FAULTS[0]; i++)
+        if (v[2] < FAULTS[i].fixed[v[1] - 4])
+            doctor_found(doctor, DOCTOR_WARNING, "etcd before 3.%d.%d: %s", v[1],
+                         FAULTS[i].fixed[v[1] - 4], FAULTS[i].what);
+}
+
+static void on_status(const struct hf_status_result *result, void *arg)
+{
+    struct asked *asked = arg;
+    struct doctor *doctor = asked->doctor;
+    char endpoint[HF_HOST_MAX + 8];
+
+    hf_etcd_get_endpoint(doctor->cli->etcd, endpoint, sizeof endpoint);
+    asked->done = true;
+    asked->err = cli_explain(doctor->cli, &result->result);
+    if (asked->err != HF_OK)
+        return;
+    doctor->db_bytes = result->db_bytes;
+    doctor->revision = result->result.header.revision;
+    doctor_found(
+        doctor, DOCTOR_FINE,
+        "etcd %s answers at %s; its database has %" PRId64 " MiB, %" PRId64 " of them in use",
+        result->version, endpoint, result->db_bytes >> 20, result->db_used_bytes >> 20);
+    examine_version(doctor, result->version);
+    if (result->leader == 0)
+        doctor_found(doctor, DOCTOR_TROUBLE,
+                     "that member knows no leader: the others cannot be reached");
+    for (size_t i = 0; i < result->alarm_count; i++)
+        doctor_found(doctor, DOCTOR_TROUBLE,
+                     "etcd raises an alarm: %s. See etcdctl alarm list.", result->alarms[i]);
+}
+
+static void on_survey(const struct hf_survey_result *result, void *arg)
+{
+    struct asked *asked = arg;
+
+    asked->done = true;
+    if (result->result.err != HF_OK || result->answered < result->asked)
+        doctor_found(asked->doctor, DOCTOR_TROUBLE, "of %zu members of etcd %zu answer",
+                     result->asked, result->answered);
+    else if (!result->agrees)
+        doctor_found(asked->doctor, DOCTOR_WARNING,
+                     "the members of etcd do not agree at the moment");
+    else
+        doctor_found(asked->doctor, DOCTOR_FINE, "all %zu members of etcd agree",
+                     result->asked);
+}
+
+static void on_granted(const struct hf_grant_result *result, void *arg)
+{
+    struct asked *asked = arg;
+
+    asked->done = true;
+    asked->err = result->result.err;
+    asked->ttl_s = result->ttl_s;
+}
+
+static void on_revoked(const struct hf_write_result *result, void *arg)
+{
+    struct asked *asked = arg;
+
+    (void)result; /* it ends by itself otherwise */
+    asked->done = true;
+}
+
+/* The shortest lease is one and a half election time-outs: a flag that nobody else can read. */
+static void examine_leases(struct doctor *doctor)
+{
+    struct cli *cli = doctor->cli;
+    struct asked grant = { .doctor = doctor, .err = HF_EAGAIN }, revoke = { .doctor = doctor };
+    int64_t id = 0;
+    int rc = hf_id_random_63(&id);
+
+    if (rc == HF_OK)
+        rc = hf_etcd_lease_grant(cli->etcd, id, 1, 5000, on_granted, &grant, NULL);
+    if (rc == HF_OK)
+        (void)!cli_wait(cli, &grant.done, INT64_MAX);
+    if (grant.err != HF_OK) {
+        doctor_found(doctor, DOCTOR_TROUBLE, "etcd grants no lease: no agent can come: %s",
+                     hf_err_text(grant.err));
+        return;
+    }
+    if (hf_etcd_lease_revoke(cli->etcd, id, on_revoked, &revoke, NULL) == HF_OK)
+        (void)!cli_wait(cli, &revoke.done, INT64_MAX);
+    doctor_found(doctor, grant.ttl_s > 10 ? DOCTOR_WARNING : DOCTOR_FINE,
+                 "the shortest lease that etcd grants is %" PRId64
+                 " s (one and a half --election-timeout)",
+                 grant.ttl_s);
+}
+
+int doctor_examine_etcd(struct doctor *doctor)
+{
+    struct cli *cli = doctor->cli;
+    struct asked status = { .doctor = doctor }, survey = { .doctor = doctor };
+    struct hf_survey *handle;
+    int rc = hf_etcd_status(cli->etcd, on_status, &status, NULL);
+
+    if (rc == HF_OK)
+        (void)!cli_wait(cli, &status.done, INT64_MAX);
+    if (rc != HF_OK || status.err != HF_OK)
+        return rc != HF_OK ? rc : status.err;
+    rc = hf_etcd_survey(cli->etcd, on_survey, &survey, &handle);
+    if (rc != HF_OK)
+        return rc;
+    (void)!cli_wait(cli, &survey.done, INT64_MAX);
+    examine_leases(doctor);
+    return HF_OK;
+}
