@@ -13,7 +13,6 @@ struct doctor {
     unsigned troubles;
 
     /* Of etcd, as it said itself. */
-    int version[3]; /* all 0: not known */
     int64_t db_bytes;
     int64_t revision;
 };

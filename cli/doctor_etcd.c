@@ -1,5 +1,5 @@
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/id.h"
 #include "base/str.h"
@@ -30,13 +30,27 @@ static const struct {
       "(CVE-2026-33413): demand client certificates" },
 };
 
+/* "3.4.23", and what may follow. */
+static bool parse_version(const char *text, int ret[3])
+{
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        long part = strtol(text, &end, 10);
+
+        if (end == text || part < 0 || part > 9999 || (i < 2 && *end != '.'))
+            return false;
+        ret[i] = (int)part;
+        text = end + 1;
+    }
+    return true;
+}
+
 static void examine_version(struct doctor *doctor, const char *version)
 {
-    int *v = doctor->version;
+    int v[3];
 
-    if (sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]) != 3) {
+    if (!parse_version(version, v)) {
         doctor_found(doctor, DOCTOR_WARNING, "etcd's version %s is not understood", version);
-        v[0] = 0;
         return;
     }
     if (v[0] != 3 || v[1] < 4 || v[1] > 6) {
