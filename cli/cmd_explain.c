@@ -80,12 +80,12 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
         rc = cli_chain_add(chain, NULL, agent->spec.seen.mod_rev, NULL, NULL, 0,
                            "described: role %s, launcher %s, home %s", spec->role,
                            spec->launcher, spec->home[0] != '\0' ? spec->home : "anywhere");
-    if (rc == HF_OK && report != NULL)
+    if (rc == HF_OK && report != NULL && (report->state != 0 || report->phase[0] != '\0'))
         rc = cli_chain_add(chain, report->at, agent->report.seen.mod_rev, take(&agent->report),
-                           NULL, 0, "said of itself: %s%s%s",
-                           report->state != 0 ? cli_state_name(report->state)
-                                              : "that it works, but no state",
-                           report->phase[0] != '\0' ? ", phase " : "", report->phase);
+                           NULL, 0, "said of itself: %s%s%s%s",
+                           report->state != 0 ? cli_state_name(report->state) : "",
+                           report->state != 0 && report->phase[0] != '\0' ? ", " : "",
+                           report->phase[0] != '\0' ? "phase " : "", report->phase);
     if (rc == HF_OK && wanted != NULL)
         rc = cli_chain_add(
             chain, NULL, agent->wanted.seen.mod_rev, NULL, NULL, 0, "wanted %s by %s%s%s",

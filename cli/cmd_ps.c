@@ -141,7 +141,8 @@ static void add_row(struct cli_table *table, const struct rows *rows,
     cli_table_add(table, CLI_PLAIN, "%s", row.row.host);
     cli_table_add(table, row.row.live ? CLI_GOOD : CLI_BAD, "%s", row.row.live ? "yes" : "no");
     cli_table_add(table, CLI_PLAIN, "%s", report != NULL ? cli_age(report->at, text) : "");
-    cli_table_add(table, CLI_PLAIN, "%s", row.row.live ? cli_state_name(row.row.state) : "");
+    cli_table_add(table, CLI_PLAIN, "%s",
+                  row.row.live && row.row.state != 0 ? cli_state_name(row.row.state) : "");
     cli_table_add(table, cli_health_colour(row.row.health), "%s", cli_agent_verdict(agent));
     cli_table_add(table, CLI_PLAIN, "%s", row.row.task);
     cli_table_add(table, row.row.restarts > 0 ? CLI_WARN : CLI_PLAIN, "%d", row.row.restarts);
