@@ -98,6 +98,7 @@ static void on_alive(uv_timer_t *timer)
         for (struct link_call *call = p->listeners; call != NULL; call = call->next)
             (void)!hf_httpd_send(((struct http_call *)call)->request,
                                  hf_bytes_of(": alive\n\n"));
+        link_api_ping(p, false);
     }
 }
 
@@ -245,19 +246,11 @@ static int let_pass(const struct link_api *api, struct hf_error *err)
     return HF_OK;
 }
 
-static uid_t user_of(const struct link_agent *agent)
-{
-    const struct link_launcher *launcher =
-        agent->spec != NULL
-            ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
-            : NULL;
-
-    return launcher != NULL && launcher->user != NULL ? launcher->as.uid : geteuid();
-}
-
 static int give(struct link_api *api, struct hf_error *err)
 {
-    uid_t user = user_of(api->agent);
+    const struct link_user *other =
+        link_settings_find_user(api->agent->link->settings, api->agent->spec);
+    uid_t user = other != NULL ? other->uid : geteuid();
 
     if (user == api->user)
         return HF_OK;

@@ -18,6 +18,10 @@ const char *link_api_get_path(const struct link_api *api);
 void link_api_on_jeopardy(struct link_process *process, hf_ms until_wall);
 void link_api_on_thawed(struct link_process *process, hf_ms frozen_for);
 void link_api_on_stop(struct link_process *process, hf_ms grace);
+/* Tells it of a task that it could claim now, once each. NULL is fine. */
+void link_api_tell_work(struct link_process *process);
+/* Asks it to answer, when that is due; `due` in any case. */
+void link_api_ping(struct link_process *process, bool due);
 /* Whoever still waits for an answer of it waits in vain. */
 void link_api_on_ended(struct link_process *process);
 

@@ -4,6 +4,7 @@
 
 #include "agentd/link/call.h"
 #include "agentd/link/chain.h"
+#include "agentd/link/path.h"
 #include "agentd/link/resume.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -140,26 +141,103 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     link_store_put(link->store, call->task, body, on_body_put, put);
 }
 
-void link_call_put_checkpoint(struct link_call *call)
+static void refuse_size(struct link_call *call)
 {
-    size_t max = link_store_get_max(call->process->agent->link->store);
     char sentence[128];
 
-    if (call->content_type != NULL &&
-        strncmp(call->content_type, "application/json", strlen("application/json")) == 0) {
+    (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes",
+                   link_store_get_max(call->process->agent->link->store));
+    link_call_fail(call, 413, "too_large", sentence,
+                   "store it elsewhere and keep where it is, or let agentd use files "
+                   "(checkpoints.store)");
+}
+
+/* put by path: the agent has written it to a file of its own */
+
+struct loan {
+    struct link_call *call; /* NULL: whoever asked is gone */
+};
+
+static void cancel_loan(struct link_call *call)
+{
+    ((struct loan *)call->state)->call = NULL;
+    call->state = NULL;
+}
+
+static void on_file(int err, const char *text, struct hf_bytes content, void *arg)
+{
+    struct loan *loan = arg;
+    struct link_call *call = loan->call;
+
+    free(loan);
+    if (call == NULL)
+        return;
+    call->state = NULL;
+    call->on_cancel = NULL;
+    if (err == HF_OK)
+        put_body(call, content);
+    else if (err == HF_ELIMIT)
+        refuse_size(call);
+    else if (err == HF_EDENIED)
+        link_call_error(call, HF_EINVAL, text); /* not the agent is denied, but this file */
+    else
+        link_call_error(call, err, text);
+}
+
+static void put_file(struct link_call *call, const char *path)
+{
+    struct link *link = call->process->agent->link;
+    const struct link_user *user =
+        link_settings_find_user(link->settings, call->process->agent->spec);
+    struct loan *loan;
+    int rc;
+
+    if (path[0] != '/') {
         link_call_error(call, HF_EINVAL,
-                        "a checkpoint is sent as its bytes (application/octet-stream)");
+                        path[0] == '\0' ? "path: where the checkpoint is"
+                                        : "path: from the root on, since agentd is elsewhere");
         return;
     }
-    if (call->body.len > max) {
-        (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes",
-                       max);
-        link_call_fail(call, 413, "too_large", sentence,
-                       "store it elsewhere and keep where it is, or let agentd use files "
-                       "(checkpoints.store)");
+    loan = hf_calloc(1, sizeof *loan);
+    if (loan == NULL) {
+        link_call_error(call, HF_ENOMEM, NULL);
         return;
     }
-    put_body(call, call->body);
+    loan->call = call;
+    rc =
+        link_path_read(&link->loop, path, user, link_store_get_max(link->store), on_file, loan);
+    if (rc != HF_OK) {
+        free(loan);
+        link_call_error(call, rc, NULL);
+        return;
+    }
+    call->state = loan;
+    call->on_cancel = cancel_loan;
+}
+
+static bool is_json(const struct link_call *call)
+{
+    static const char TYPE[] = "application/json";
+
+    return call->content_type != NULL &&
+           strncmp(call->content_type, TYPE, sizeof TYPE - 1) == 0;
+}
+
+void link_call_put_checkpoint(struct link_call *call)
+{
+    ProtobufCMessage *message;
+
+    if (!is_json(call)) {
+        if (call->body.len > link_store_get_max(call->process->agent->link->store))
+            refuse_size(call);
+        else
+            put_body(call, call->body);
+        return;
+    }
+    if (!link_call_decode(call, &holdfast__v1__checkpoint_path__descriptor, &message))
+        return;
+    put_file(call, ((const Holdfast__V1__CheckpointPath *)message)->path);
+    hf_json_free(message);
 }
 
 /* list */

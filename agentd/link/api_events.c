@@ -1,7 +1,11 @@
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agentd/link/api.h"
 #include "agentd/link/call.h"
+#include "base/log.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
 
@@ -17,12 +21,18 @@ static void forget(struct link_call *call)
         *at = call->next;
 }
 
+/* Who begins to listen knows nothing yet: it hears at once whether work waits. */
 void link_call_events(struct link_call *call)
 {
-    call->next = call->process->listeners;
-    call->process->listeners = call;
+    struct link_process *process = call->process;
+
+    call->next = process->listeners;
+    process->listeners = call;
     call->on_cancel = forget;
     call->ops->begin_events(call);
+    process->told_task[0] = '\0';
+    link_api_ping(process, true);
+    link_api_tell_work(process);
 }
 
 static void send_all(struct link_process *process, const char *name,
@@ -71,6 +81,42 @@ void link_api_on_stop(struct link_process *process, hf_ms grace)
     Holdfast__V1__StopEvent event = HOLDFAST__V1__STOP_EVENT__INIT;
 
     send_length(process, "stop", grace, &event.base, &event.grace);
+}
+
+void link_api_tell_work(struct link_process *process)
+{
+    Holdfast__V1__TaskEvent event = HOLDFAST__V1__TASK_EVENT__INIT;
+    const struct link *link = process != NULL ? process->agent->link : NULL;
+    const char *task;
+
+    if (link == NULL || process->listeners == NULL || link->stopping ||
+        link->lease_state != HF_LEASE_HELD)
+        return;
+    task = hf_node_get_waiting(link->node, process->who.agent);
+    if (task != NULL && strcmp(task, process->told_task) != 0) {
+        event.id = (char *)task;
+        send_all(process, "task", &event.base);
+    }
+    (void)snprintf(process->told_task, sizeof process->told_task, "%s",
+                   task != NULL ? task : "");
+}
+
+void link_api_ping(struct link_process *process, bool due)
+{
+    Holdfast__V1__PingEvent event = HOLDFAST__V1__PING_EVENT__INIT;
+    hf_ms now = link_now(process->agent->link);
+    char id[24];
+
+    if (process->listeners == NULL || process->frozen_at != 0 ||
+        (!due && now - process->pinged_at < hf_node_policy_default().ping))
+        return;
+    if (!due && process->pongs < process->pings)
+        HF_LOG_WARN("no_pong", HF_STR("agent", process->who.agent), HF_INT("pid", process->pid),
+                    HF_INT("ping", (int64_t)process->pings));
+    process->pinged_at = now;
+    (void)snprintf(id, sizeof id, "%" PRIu64, ++process->pings);
+    event.id = id;
+    send_all(process, "ping", &event.base);
 }
 
 void link_api_on_ended(struct link_process *process)

@@ -3,6 +3,7 @@
 
 #include "agentd/link/api.h"
 #include "agentd/link/call.h"
+#include "base/str.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
 
@@ -136,11 +137,22 @@ void link_call_state(struct link_call *call)
 
 void link_call_pong(struct link_call *call)
 {
+    struct link_process *process = call->process;
     ProtobufCMessage *message;
+    uint64_t id;
+    int rc;
 
     if (!link_call_decode(call, &holdfast__v1__pong__descriptor, &message))
         return;
+    rc = hf_parse_u64(((const Holdfast__V1__Pong *)message)->id, 1, UINT64_MAX, &id);
     hf_json_free(message);
+    if (rc != HF_OK) {
+        link_call_error(call, HF_EINVAL, "id: that of the ping");
+        return;
+    }
+    /* One that a link before this one has sent may be answered late. */
+    if (id <= process->pings && id > process->pongs)
+        process->pongs = id;
     link_call_empty(call, 204);
 }
 

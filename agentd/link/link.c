@@ -448,6 +448,7 @@ static void look(struct link *link)
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         link_process_settle(link, agent);
         note_spec(link, agent);
+        link_api_tell_work(link_process_get_current(agent));
     }
     if (link->memo_due)
         write_memo(link);

@@ -48,8 +48,11 @@ struct link_process {
     unsigned holders; /* calls that know it */
     bool freed;       /* it goes with the last of them */
     struct link_said said;
-    struct link_call *listeners; /* to what it is told by GET /v1/events */
-    struct link_resume *resume;  /* what it goes on from, until it adds to it; may be NULL */
+    struct link_call *listeners;  /* to what it is told by GET /v1/events */
+    char told_task[HF_NAME_SIZE]; /* the last that they were told waits; "": none does */
+    uint64_t pings, pongs;        /* the newest that was sent, and that was answered */
+    hf_ms pinged_at;
+    struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */
 };
 
 struct link_agent {

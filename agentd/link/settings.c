@@ -441,6 +441,17 @@ const struct link_launcher *link_settings_find_launcher(const struct link_settin
     return NULL;
 }
 
+const struct link_user *link_settings_find_user(const struct link_settings *settings,
+                                                const Holdfast__V1__Spec *spec)
+{
+    const struct link_launcher *launcher =
+        spec != NULL ? link_settings_find_launcher(settings, spec->launcher) : NULL;
+
+    return launcher != NULL && launcher->user != NULL && launcher->as.uid != geteuid()
+               ? &launcher->as
+               : NULL;
+}
+
 /* Specs. */
 
 struct parameter {

@@ -79,6 +79,10 @@ int link_settings_check_again(const struct link_settings *settings,
 const struct link_launcher *link_settings_find_launcher(const struct link_settings *settings,
                                                         const char *name);
 
+/* As whom its launcher lets it run; NULL: as ourselves. The spec may be NULL. */
+const struct link_user *link_settings_find_user(const struct link_settings *settings,
+                                                const Holdfast__V1__Spec *spec);
+
 /* The agent's spec as a message of its own (hf_json_free). */
 int link_settings_make_spec(const struct link_settings *settings,
                             const struct link_agent_settings *agent,

@@ -172,8 +172,7 @@ struct hf_node_view {
     struct hf_life life;
     int64_t incarnation; /* the fencing token; 0 without a life */
     hf_ms ttl;
-    const char *task;     /* the first that it owns, as far as we know; NULL */
-    size_t tasks_waiting; /* that it could claim */
+    const char *task; /* the first that it owns, as far as we know; NULL */
     size_t asks;
     bool stopped;                   /* it is not wanted running */
     bool held;                      /* a person has to release it before it is started again */
@@ -184,6 +183,10 @@ struct hf_node_view {
 /* HF_ENOENT when it is not known here. */
 int hf_node_get_view(const struct hf_node *node, const char *agent, hf_ms now,
                      struct hf_node_view *ret_view) HF_MUST_CHECK;
+
+/* The task that it would get if it claimed one now; NULL for none. Borrowed until the next
+ * call. */
+const char *hf_node_get_waiting(const struct hf_node *node, const char *agent);
 
 /* The name of the index-th agent; NULL past the last. */
 const char *hf_node_get_agent(const struct hf_node *node, size_t index);

@@ -41,6 +41,20 @@ static int compare(const struct node_entry *x, const struct node_entry *y)
     return (x->create_rev > y->create_rev) - (x->create_rev < y->create_rev);
 }
 
+const char *hf_node_get_waiting(const struct hf_node *node, const char *agent)
+{
+    const struct node_agent *a = hf_node_find(node, agent);
+    struct node_role *role = a != NULL ? role_of(node, a) : NULL;
+    const struct node_entry *entry, *best = NULL;
+    size_t cursor = 0;
+
+    while (role != NULL && (entry = hf_index_next(&role->entries, &cursor)) != NULL) {
+        if (is_for(node, entry, a) && (best == NULL || compare(entry, best) < 0))
+            best = entry;
+    }
+    return best != NULL ? best->name : NULL;
+}
+
 static bool is_as_good(const struct node_entry *x, const struct node_entry *y)
 {
     return x->priority == y->priority &&

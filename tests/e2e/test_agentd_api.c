@@ -9,17 +9,20 @@ static char said[1 << 20]; /* the body of the last answer */
 /* Runs curl, and returns the status that it was answered with. */
 static int ask(const char *method, const char *path, const char *body, const char *bearer)
 {
+    bool is_json = body != NULL && (body[0] == '{' || body[0] == '@');
+    const char *type =
+        is_json ? "Content-Type: application/json" : "Content-Type: application/octet-stream";
     char url[200], authorization[200];
     const char *argv[] = { "curl",        "-s", "--max-time", "30", "--unix-socket", sock, "-H",
-                           authorization, "-X", method,       "-w", "%{http_code}",  url,  "-d",
-                           body,          NULL };
+                           authorization, "-X", method,       "-w", "%{http_code}",  url,  "-H",
+                           type,          "-d", body,         NULL };
     HFT_CLEANUP_OUTPUT struct hft_output output;
     size_t len;
 
     (void)snprintf(url, sizeof url, "http://localhost%s", path);
     (void)snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", bearer);
     if (body == NULL)
-        argv[13] = NULL;
+        argv[15] = NULL;
     hft_process_run(argv, NULL, &output);
     len = strlen(output.out);
     ck_assert_msg(len >= 3, "%s %s: %s", method, path, output.err);
@@ -74,6 +77,7 @@ static const struct {
     { "POST", "/v1/state", "{\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"}", 200,
       "" },
     { "POST", "/v1/pong", "{\"id\":\"1\"}", 204, "" },
+    { "POST", "/v1/pong", "{}", 400, "that of the ping" },
     { "GET", "/v1/nothing", NULL, 404, "nothing at this path" },
     { "DELETE", "/v1/self", NULL, 405, "cannot be asked that way" },
     { "GET", "/v1/tasks/t9", NULL, 404, "no such task" },
@@ -97,6 +101,12 @@ static const struct {
     { "POST", "/v1/tasks/t2/start", "", 200, "\"state\":\"in_progress\"" },
     { "PUT", "/v1/tasks/t2/checkpoint", "state of things", 201, "\"seq\":\"1\"" },
     { "GET", "/v1/tasks/t2/checkpoint", NULL, 200, "state of things" },
+    { "PUT", "/v1/tasks/t2/checkpoint", "{}", 400, "path: where the checkpoint is" },
+    { "PUT", "/v1/tasks/t2/checkpoint", "{\"path\":\"state\"}", 400, "from the root on" },
+    { "PUT", "/v1/tasks/t2/checkpoint", "{\"path\":\"/no/such\"}", 404, "/no/such: No such" },
+    { "PUT", "/v1/tasks/t2/checkpoint", "{\"path\":\"/tmp\"}", 400, "no regular file" },
+    { "PUT", "/v1/tasks/t2/checkpoint", "{\"path\":\"/proc/self/exe\"}", 400, "a link" },
+    { "PUT", "/v1/tasks/t2/checkpoint", "{\"file\":\"/tmp\"}", 400, "file" },
     { "POST", "/v1/tasks/t2/progress", "{\"percent\":101}", 400, "percent" },
     { "POST", "/v1/tasks/t2/release", "{\"reason\":\"later\"}", 200, "\"state\":\"pending\"" },
     { "POST", "/v1/tasks/claim", "", 200, "\"checkpoint\":{\"seq\":\"1\"}" },
@@ -157,6 +167,59 @@ static void ask_with_large_texts(void)
     ck_assert_msg(count('p') > 500 << 10, "%.300s", said);
 }
 
+static void put_by_path(const char *file, int status, const char *part)
+{
+    char body[500];
+
+    (void)snprintf(body, sizeof body, "{\"path\":\"%s/%s\"}", dir.path, file);
+    ck_assert_int_eq(ask("PUT", "/v1/tasks/cp/checkpoint", body, token), status);
+    ck_assert_msg(strstr(said, part) != NULL, "%s", said);
+}
+
+/* An agent that has written its state to a file says where that is. */
+static void ask_with_paths(void)
+{
+    ck_assert_int_eq(ask("POST", "/v1/tasks", "{\"id\":\"cp\",\"role\":\"r1\"}", token), 201);
+    ck_assert_int_eq(ask("POST", "/v1/tasks/claim", "{\"wait\":\"20s\"}", token), 200);
+    ck_assert_int_eq(ask("POST", "/v1/tasks/cp/start", "", token), 200);
+    write_file("state", "the state of things");
+    put_by_path("state", 201, "\"size\":\"19\"");
+    ck_assert_int_eq(ask("GET", "/v1/tasks/cp/checkpoint", NULL, token), 200);
+    ck_assert_str_eq(said, "the state of things");
+    append("state", 'x', 64 << 10, "");
+    put_by_path("state", 413, "at most 65536 bytes");
+    ck_assert_int_eq(ask("POST", "/v1/tasks/cp/complete", "", token), 200);
+}
+
+/* Who listens is asked to answer, and told of work once, whoever brings it. */
+static void listen_to_events(void)
+{
+    char authorization[200], path[400];
+    const char *argv[] = { "curl", "-sN", "--unix-socket",
+                           sock,   "-H",  authorization,
+                           "-o",   path,  "http://localhost/v1/events",
+                           NULL };
+    pid_t listener;
+
+    (void)snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", token);
+    (void)snprintf(path, sizeof path, "%s/events", dir.path);
+    listener = hft_process_spawn(&(struct hft_spawn){ .argv = argv });
+    await_line("events", "event: ping\ndata: {\"id\":\"1\"}\n");
+    ck_assert_int_eq(ask("POST", "/v1/pong", "{\"id\":\"1\"}", token), 204);
+    submit("e1", "r1", "x");
+    await_line("events", "event: task\ndata: {\"id\":\"e1\"}\n");
+    submit("e2", "r2", "x"); /* of another role */
+    ck_assert_int_eq(ask("POST", "/v1/tasks/claim", "{\"wait\":\"20s\"}", token), 200);
+    ck_assert_int_eq(ask("POST", "/v1/tasks/e1/fail", "{\"reason\":\"no use\"}", token), 200);
+    submit("e3", "r1", "x");
+    await_line("events", "event: task\ndata: {\"id\":\"e3\"}\n");
+    ck_assert(!is_logged(&(struct line){ "events", "e2" }));
+    ck_assert_int_eq(ask("POST", "/v1/tasks/claim", "{\"wait\":\"20s\"}", token), 200);
+    ck_assert_int_eq(ask("POST", "/v1/tasks/e3/fail", "{\"reason\":\"no use\"}", token), 200);
+    ck_assert_int_eq(kill(listener, SIGTERM), 0);
+    (void)hft_process_reap(listener, STEP_MS);
+}
+
 START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
 {
     pid_t agentd = start_with("a1", (const char *[]){ "--store", "etcd", NULL },
@@ -173,6 +236,8 @@ START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
     ck_assert_int_eq(ask("GET", "/v1/self", NULL, "wrong"), 401);
     ask_too_much();
     ask_with_large_texts();
+    ask_with_paths();
+    listen_to_events();
     ask_all();
     (void)stop(agentd);
     await("agents/a1/exit", "\"kind\":\"left\"");

@@ -32,7 +32,12 @@ START_TEST(agents_of_a_configuration_keep_their_checkpoints_in_files)
 }
 END_TEST
 
-/* As somebody else, within limits, and still able to ask. */
+#define PUT_FILE(path)                                                                         \
+    CURL "-X PUT -H \"Content-Type: application/json\" -d \"{\\\"path\\\":\\\"" path           \
+         "\\\"}\" http://localhost/v1/tasks/t1/checkpoint; "
+
+/* As somebody else, within limits, and still able to ask; but not for what others may not see.
+ */
 START_TEST(a_launcher_says_as_whom_and_within_which_limits)
 {
     char config[300], expected[64];
@@ -48,13 +53,16 @@ START_TEST(a_launcher_says_as_whom_and_within_which_limits)
                "name: worker\nuser: nobody\nopen_files_max: 99\nnice: 3\ndirectory: /\n"
                "environment: [MODE=fast]\n"
                "command: [sh, -c, 'id -un; ulimit -n; nice; pwd; echo $MODE $USER; " CURL
-               "http://localhost/v1/self; exec sleep 600']\n");
+               "http://localhost/v1/self; " PUT_FILE("/etc/shadow")
+                   PUT_FILE("/etc/passwd") "exec sleep 600']\n");
     write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: worker\n");
     ck_assert_int_eq(chmod(dir.path, 0700), 0);
     (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
     hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
                       config, "--state-dir", dir.path, NULL);
     await_line("agents/a1.log", "\"agent\":\"a1\"");
+    await_line("agents/a1.log", "path: /etc/shadow: Permission denied");
+    await_line("agents/a1.log", "there is no such task"); /* for what it may read */
     said = read_file("agents/a1.log");
     (void)snprintf(expected, sizeof expected, "nobody\n99\n%d\n/\nfast nobody\n{",
                    nice(0) + 3 < 19 ? nice(0) + 3 : 19);
