@@ -1,5 +1,6 @@
 /* crash.h - ends or stops this process at a chosen point of one of its writes, for tests of
- * what others make of it. Only in builds with tests; elsewhere a point is nothing.
+ * what others make of it. Here a point is nothing: only the programs that tests arm, which are
+ * linked with tests/support/armed/crash.c in place of io/crash.c and never installed, know how.
  *
  * HOLDFAST_CRASH_AT=STAGE:KEY[#N][@FILE] chooses: at the N-th write (the first, without a
  * number) that changes a key which begins with KEY, given without its namespace. STAGE is
@@ -21,17 +22,7 @@ struct hf_crash {
     unsigned met;
 };
 
-#ifdef HOLDFAST_CRASH_POINTS
 void hf_crash_point(struct hf_crash *crash, enum hf_crash_stage stage,
                     const struct hf_plan *plan);
-#else
-static inline void hf_crash_point(struct hf_crash *crash, enum hf_crash_stage stage,
-                                  const struct hf_plan *plan)
-{
-    (void)crash;
-    (void)stage;
-    (void)plan;
-}
-#endif
 
 #endif

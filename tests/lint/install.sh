@@ -47,6 +47,11 @@ for program in bin/agentd bin/holdfast bin/holdfast-controller libexec/holdfast/
     libexec/holdfast/demo-agent; do
     test -x "usr/$program"
 done
+# Nobody who sets a variable may end or stop what was installed.
+if grep -rlaE 'HOLDFAST_(CRASH|STOP)_AT' usr/bin usr/libexec usr/lib*; then
+    echo "what was installed has crash points" >&2
+    exit 1
+fi
 test -L "$libdir/libholdfast-etcd.so.0"
 test -s usr/share/doc/holdfast/LICENSE
 echo "$(wc -l <all.h) headers installed; a program compiles, links and runs"

@@ -38,10 +38,11 @@ static void add_all(struct arguments *args, va_list more)
     } while (item != NULL);
 }
 
-static void begin(struct arguments *args, const char *name, const char *endpoint)
+static void begin(struct arguments *args, const char *directory, const char *name,
+                  const char *endpoint)
 {
     *args = (struct arguments){ .count = 0 };
-    (void)snprintf(args->path, sizeof args->path, "%s/%s", HOLDFAST_PROGRAMS, name);
+    (void)snprintf(args->path, sizeof args->path, "%s/%s", directory, name);
     add(args, args->path);
     add(args, "--endpoints");
     add(args, endpoint);
@@ -62,6 +63,13 @@ static void join_env(const char *const env[], const char *ret_env[MOST_ENV + 1])
     ret_env[count] = NULL;
 }
 
+/* Only those that were built for it know of points to end or stop at. */
+static bool is_armed(const struct hft_program *program)
+{
+    return strncmp(program->env, "HOLDFAST_CRASH_AT=", strlen("HOLDFAST_CRASH_AT=")) == 0 ||
+           strncmp(program->env, "HOLDFAST_STOP_AT=", strlen("HOLDFAST_STOP_AT=")) == 0;
+}
+
 void hft_program_start(struct hft_program *program, const char *name, const char *dir,
                        const char *label, const char *endpoint, ...)
 {
@@ -71,7 +79,8 @@ void hft_program_start(struct hft_program *program, const char *name, const char
     HF_CLEANUP_FD int log = -1;
     va_list more;
 
-    begin(&args, name, endpoint);
+    begin(&args, is_armed(program) ? HOLDFAST_ARMED_PROGRAMS : HOLDFAST_PROGRAMS, name,
+          endpoint);
     va_start(more, endpoint);
     add_all(&args, more);
     va_end(more);
@@ -166,7 +175,7 @@ pid_t hft_cli_spawn(const char *endpoint, ...)
     va_list more;
 
     ck_assert_int_ge(null_fd, 0);
-    begin(&args, "holdfast", endpoint);
+    begin(&args, HOLDFAST_PROGRAMS, "holdfast", endpoint);
     va_start(more, endpoint);
     add_all(&args, more);
     va_end(more);
@@ -181,7 +190,7 @@ void hft_cli_env(const char *const env[], struct hft_output *ret_output, const c
     const char *all[MOST_ENV + 1];
     va_list more;
 
-    begin(&args, "holdfast", endpoint);
+    begin(&args, HOLDFAST_PROGRAMS, "holdfast", endpoint);
     va_start(more, endpoint);
     add_all(&args, more);
     va_end(more);
