@@ -102,15 +102,11 @@ static int begin(struct link_call *call, struct filling *filling,
 {
     struct link *link = call->process->agent->link;
     struct hf_range_request request = { .range.prefix = true };
-    HF_CLEANUP_BUF struct hf_buf text = { 0 };
     char prefix[HF_KEY_SIZE];
     int len = hf_key_prefix(link->settings->common.namespace, HF_KEY_IN_DATA_TASK, task->id,
                             prefix, NULL);
-    int rc = len < 0 ? len : hf_json_encode(&task->base, &text);
+    int rc = len < 0 ? len : hf_json_copy(&task->base, &filling->task);
 
-    if (rc == HF_OK)
-        rc = hf_json_decode(task->base.descriptor, text.data, text.len, NULL, &filling->task,
-                            NULL);
     if (rc != HF_OK)
         return rc;
     request.range.key = (struct hf_bytes){ prefix, (size_t)len };

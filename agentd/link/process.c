@@ -347,13 +347,9 @@ static void remember(struct link_process *process)
 
 static int keep_spec(struct link_agent *agent, const Holdfast__V1__Spec *spec)
 {
-    HF_CLEANUP_BUF struct hf_buf text = { 0 };
     ProtobufCMessage *copy;
-    int rc = hf_json_encode(&spec->base, &text);
+    int rc = hf_json_copy(&spec->base, &copy);
 
-    if (rc == HF_OK)
-        rc = hf_json_decode(&holdfast__v1__spec__descriptor, text.data, text.len, NULL, &copy,
-                            NULL);
     if (rc != HF_OK)
         return rc;
     if (agent->spec != NULL)

@@ -478,24 +478,11 @@ static int fill_parameters(const struct hf_strings *given, struct parameter *par
     return HF_OK;
 }
 
-static int copy_spec(const Holdfast__V1__Spec *spec, Holdfast__V1__Spec **ret_spec)
-{
-    HF_CLEANUP_BUF struct hf_buf text = { 0 };
-    ProtobufCMessage *copy;
-    int rc = hf_json_encode(&spec->base, &text);
-
-    if (rc == HF_OK)
-        rc = hf_json_decode(&holdfast__v1__spec__descriptor, text.data, text.len, NULL, &copy,
-                            NULL);
-    if (rc == HF_OK)
-        *ret_spec = (Holdfast__V1__Spec *)copy;
-    return rc;
-}
-
 int link_settings_make_spec(const struct link_settings *settings,
                             const struct link_agent_settings *agent,
                             Holdfast__V1__Spec **ret_spec)
 {
+    ProtobufCMessage *copy;
     Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
     size_t count = agent->parameters.count;
     struct parameter *parameters = hf_calloc(count + 1, sizeof *parameters);
@@ -516,7 +503,9 @@ int link_settings_make_spec(const struct link_settings *settings,
     spec.transient = settings->mode == LINK_RUN;
     spec.max_tasks = (int32_t)agent->max_tasks;
     if (rc == HF_OK)
-        rc = copy_spec(&spec, ret_spec);
+        rc = hf_json_copy(&spec.base, &copy);
+    if (rc == HF_OK)
+        *ret_spec = (Holdfast__V1__Spec *)copy;
     free(parameters);
     free((void *)list);
     return rc;

@@ -15,16 +15,6 @@ enum { MOST_ROUNDS = 4 }; /* in one call; the next one goes on */
 
 /* Life. */
 
-int hf_node_copy(const ProtobufCMessage *message, ProtobufCMessage **ret_copy)
-{
-    HF_CLEANUP_BUF struct hf_buf text = { 0 };
-    int err = hf_json_encode(message, &text);
-
-    if (err != HF_OK)
-        return err;
-    return hf_json_decode(message->descriptor, text.data, text.len, NULL, ret_copy, NULL);
-}
-
 void hf_node_keep_text(char out[NODE_TEXT_SIZE], const char *text)
 {
     (void)snprintf(out, NODE_TEXT_SIZE, "%s", text != NULL ? text : "");
@@ -67,7 +57,7 @@ static int add_configured(struct hf_node *node, const struct hf_node_agent_confi
 
     if (err != HF_OK)
         return err;
-    err = hf_node_copy(&cfg->spec->base, &a->config);
+    err = hf_json_copy(&cfg->spec->base, &a->config);
     if (err != HF_OK)
         return err;
     a->spec_written = cfg->foreign;
@@ -88,7 +78,7 @@ static int fill(struct hf_node *node, const struct hf_node_config *cfg)
     node->boot_id = hf_strdup(cfg->boot_id);
     if (node->ns == NULL || node->host == NULL || node->boot_id == NULL)
         return HF_ENOMEM;
-    err = hf_node_copy(&cfg->record->base, &node->record);
+    err = hf_json_copy(&cfg->record->base, &node->record);
     for (size_t i = 0; i < cfg->agent_count && err == HF_OK; i++)
         err = add_configured(node, &cfg->agents[i]);
     node->lease.state = HF_LEASE_LOST;

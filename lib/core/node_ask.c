@@ -98,7 +98,7 @@ static int make_ask(const struct hf_event_ask *event, struct node_ask **ret_ask)
     ask->kind = event->kind;
     ask->until = event->until;
     if (message != NULL)
-        err = hf_node_copy(message, &ask->message);
+        err = hf_json_copy(message, &ask->message);
     if (err == HF_EINVAL || err == HF_ELIMIT) {
         hf_node_answer(ask, err, "%s", hf_err_text(err));
         err = HF_OK;

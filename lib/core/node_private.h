@@ -340,7 +340,6 @@ static inline bool hf_node_lacks(const struct hf_node *node, enum hf_mutant muta
 }
 
 /* node.c */
-int hf_node_copy(const ProtobufCMessage *message, ProtobufCMessage **ret_copy) HF_MUST_CHECK;
 void hf_node_keep_text(char out[NODE_TEXT_SIZE], const char *text); /* NULL is empty */
 struct node_agent *hf_node_find(const struct hf_node *node, const char *name);
 bool hf_node_lease_holds(const struct hf_node *node);

@@ -54,6 +54,14 @@ static void guard_term(struct hf_plan *plan, const struct hf_term *term)
     guard_key(plan, LEADER, term->create_rev, term->lease);
 }
 
+/* M(key), and what it shall be. */
+static void put_over(struct hf_plan *plan, struct hf_key key, const struct hf_seen *seen,
+                     const ProtobufCMessage *next)
+{
+    guard_mod(plan, key, seen);
+    hf_plan_put(plan, key, next, seen->text, 0);
+}
+
 /* Tasks. */
 
 int64_t hf_rows_owner_rev(const struct hf_seen_task *task)
@@ -71,8 +79,7 @@ int64_t hf_rows_owner_rev(const struct hf_seen_task *task)
 static void put_task(struct hf_plan *plan, const struct hf_seen_task *task,
                      const Holdfast__V1__Task *next)
 {
-    guard_mod(plan, TASK(task->task->id), &task->seen);
-    hf_plan_put(plan, TASK(task->task->id), &next->base, task->seen.text, 0);
+    put_over(plan, TASK(task->task->id), &task->seen, &next->base);
 }
 
 static void put_index(struct hf_plan *plan, const Holdfast__V1__Task *task)
@@ -264,8 +271,7 @@ void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *r
 void hf_row_spec(struct hf_plan *plan, const char *agent, const struct hf_seen *spec,
                  const Holdfast__V1__Spec *next)
 {
-    guard_mod(plan, SPEC(agent), spec);
-    hf_plan_put(plan, SPEC(agent), &next->base, spec->text, 0);
+    put_over(plan, SPEC(agent), spec, &next->base);
 }
 
 static void put_live(struct hf_plan *plan, const struct hf_start *start)
@@ -323,8 +329,7 @@ void hf_row_report(struct hf_plan *plan, const struct hf_life *life,
                    const struct hf_seen *report, const Holdfast__V1__Report *next)
 {
     guard_life(plan, life);
-    guard_mod(plan, REPORT(life->agent), report);
-    hf_plan_put(plan, REPORT(life->agent), &next->base, report->text, 0);
+    put_over(plan, REPORT(life->agent), report, &next->base);
 }
 
 void hf_row_end(struct hf_plan *plan, const struct hf_life *life, const struct hf_seen *exit,
@@ -346,13 +351,6 @@ void hf_row_refuse(struct hf_plan *plan, const struct hf_refusal *refusal,
 }
 
 /* The controller. */
-
-static void put_over(struct hf_plan *plan, struct hf_key key, const struct hf_seen *seen,
-                     const ProtobufCMessage *next)
-{
-    guard_mod(plan, key, seen);
-    hf_plan_put(plan, key, next, seen->text, 0);
-}
 
 void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
                   const struct hf_seen_task *task, const struct hf_seen *recovery,
@@ -398,11 +396,9 @@ void hf_row_order(struct hf_plan *plan, const struct hf_term *term,
     guard_mod(plan, WANTED(order->agent), &order->wanted);
     hf_plan_put(plan, COMMAND(host, order->agent), &order->command->base, NOTHING, 0);
     hf_plan_put(plan, HEALTH(order->agent), &order->health->base, order->health_seen.text, 0);
-    if (order->recovery != NULL) {
-        guard_mod(plan, RECOVERY(order->command->task), &order->recovery->seen);
-        hf_plan_put(plan, RECOVERY(order->command->task), &order->next_recovery->base,
-                    order->recovery->seen.text, 0);
-    }
+    if (order->recovery != NULL)
+        put_over(plan, RECOVERY(order->command->task), &order->recovery->seen,
+                 &order->next_recovery->base);
 }
 
 void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
@@ -471,8 +467,7 @@ void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
 void hf_row_want(struct hf_plan *plan, const char *agent, const struct hf_seen *wanted,
                  const Holdfast__V1__Wanted *next)
 {
-    guard_mod(plan, WANTED(agent), wanted);
-    hf_plan_put(plan, WANTED(agent), &next->base, wanted->text, 0);
+    put_over(plan, WANTED(agent), wanted, &next->base);
 }
 
 void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec)
@@ -514,8 +509,7 @@ void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_ke
 void hf_row_operate(struct hf_plan *plan, struct hf_key key, const struct hf_seen *target,
                     const ProtobufCMessage *next)
 {
-    guard_mod(plan, key, target);
-    hf_plan_put(plan, key, next, target->text, 0);
+    put_over(plan, key, target, next);
 }
 
 void hf_row_lead(struct hf_plan *plan, const struct hf_term *term)

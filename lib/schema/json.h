@@ -45,6 +45,10 @@ int hf_json_decode(const ProtobufCMessageDescriptor *type, const char *text, siz
                    const struct hf_json_options *options, ProtobufCMessage **ret_message,
                    struct hf_error *err) HF_MUST_CHECK;
 
+/* A message of its own that says the same, to be released with hf_json_free. HF_EINVAL or
+ * HF_ELIMIT when it could not be a record. */
+int hf_json_copy(const ProtobufCMessage *message, ProtobufCMessage **ret_copy) HF_MUST_CHECK;
+
 /* Releases a message that hf_json_decode made, and nothing else: it is one piece of memory, so
  * never give it, or a message inside it, to protobuf_c_message_free_unpacked. Its fields may be
  * changed to point at other memory, which stays the caller's. NULL is fine. */
