@@ -5,6 +5,7 @@
 #include "cli/agents.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/trail.h"
 #include "core/moments.h"
 
 struct settings {
@@ -41,41 +42,6 @@ struct events {
     int64_t seen; /* the newest that was printed: a list may tell it again */
 };
 
-static enum cli_colour colour_of(Holdfast__V1__Event__Kind kind)
-{
-    switch (kind) {
-    case HOLDFAST__V1__EVENT__KIND__joined:
-    case HOLDFAST__V1__EVENT__KIND__recovered:
-    case HOLDFAST__V1__EVENT__KIND__cleared:
-    case HOLDFAST__V1__EVENT__KIND__completed: return CLI_GOOD;
-    case HOLDFAST__V1__EVENT__KIND__suspect:
-    case HOLDFAST__V1__EVENT__KIND__reset:
-    case HOLDFAST__V1__EVENT__KIND__restart_ordered:
-    case HOLDFAST__V1__EVENT__KIND__storm: return CLI_WARN;
-    case HOLDFAST__V1__EVENT__KIND__ended:
-    case HOLDFAST__V1__EVENT__KIND__held:
-    case HOLDFAST__V1__EVENT__KIND__needs_review:
-    case HOLDFAST__V1__EVENT__KIND__history_reset: return CLI_BAD;
-    default: return CLI_PLAIN;
-    }
-}
-
-/* Two agents of the same task would make a column too wide: they stand one after the other. */
-static void write_subject(struct hf_buf *out, const Holdfast__V1__Event *event)
-{
-    const char *parts[] = { event->agent, event->task, event->host };
-    static const char *const KINDS[] = { "", "task ", "host " };
-    bool first = true;
-
-    for (size_t i = 0; i < 3; i++) {
-        if (parts[i][0] == '\0')
-            continue;
-        hf_buf_printf(out, "%s%s%s", first ? "" : ", ", KINDS[i], parts[i]);
-        first = false;
-    }
-    hf_buf_puts(out, first ? event->actor : "");
-}
-
 static int print(struct cli *cli, const Holdfast__V1__Event *event)
 {
     HF_CLEANUP_BUF struct hf_buf out = { 0 };
@@ -85,14 +51,9 @@ static int print(struct cli *cli, const Holdfast__V1__Event *event)
         return cli_out_json_line(cli, &event->base);
     hf_buf_printf(&out, "%s  ", cli_time(event->at, time));
     (void)snprintf(kind, sizeof kind, "%-15s", cli_event_name(event->kind));
-    cli_out_colour(&out, colour_of(event->kind), kind);
+    cli_out_colour(&out, cli_event_colour(event->kind), kind);
     hf_buf_puts(&out, "  ");
-    write_subject(&out, event);
-    if (event->why[0] != '\0')
-        hf_buf_printf(&out, ": %s", event->why);
-    for (size_t i = 0; i < event->n_evidence; i++)
-        hf_buf_printf(&out, "%s%s%s", i == 0 ? " [" : "; ", event->evidence[i]->text,
-                      i + 1 == event->n_evidence ? "]" : "");
+    cli_event_write(&out, event);
     if (cli->output == CLI_WIDE)
         hf_buf_printf(&out, "  (by %s)", event->actor);
     hf_buf_putc(&out, '\n');

@@ -11,6 +11,7 @@
 #include "cli/out.h"
 #include "cli/store.h"
 #include "cli/tasks.h"
+#include "cli/trail.h"
 #include "core/rows.h"
 #include "core/task.h"
 #include "schema/json.h"
@@ -36,10 +37,8 @@ static const struct cli_column COLUMNS[] = {
 static const struct cli_column EVENT_COLUMNS[] = {
     { .title = "TIME" },
     { .title = "EVENT" },
-    { .title = "AGENT" },
-    { .title = "TASK", .drop = 1 },
-    { .title = "WHY", .cuts = true },
-    { .title = "NEXT", .drop = 2, .cuts = true },
+    { .title = "WHAT", .cuts = true },
+    { .title = "NEXT", .drop = 1, .cuts = true },
 };
 
 /* Events. */
@@ -76,17 +75,15 @@ static int keep_event(struct hf_fleet_change *found, void *arg)
 
 static void add_event(struct cli_table *table, const Holdfast__V1__Event *event)
 {
-    const ProtobufCEnumValue *kind = protobuf_c_enum_descriptor_get_value(
-        &holdfast__v1__event__kind__descriptor, (int)event->kind);
+    HF_CLEANUP_BUF struct hf_buf what = { 0 };
     char time[CLI_AGE_SIZE];
     const char *day_and_time = cli_time(event->at, time);
     const char *clock = strchr(day_and_time, ' ');
 
+    cli_event_write(&what, event);
     cli_table_add(table, CLI_DIM, "%s", clock != NULL ? clock + 1 : day_and_time);
-    cli_table_add(table, CLI_PLAIN, "%s", kind != NULL ? kind->name : "?");
-    cli_table_add(table, CLI_PLAIN, "%s", event->agent);
-    cli_table_add(table, CLI_PLAIN, "%s", event->task);
-    cli_table_add(table, CLI_PLAIN, "%s", event->why);
+    cli_table_add(table, cli_event_colour(event->kind), "%s", cli_event_name(event->kind));
+    cli_table_add(table, CLI_PLAIN, "%s", what.data != NULL ? what.data : "");
     cli_table_add(table, CLI_PLAIN, "%s", event->next != NULL ? event->next->what : "");
 }
 
