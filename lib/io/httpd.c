@@ -1,6 +1,7 @@
 #include "io/httpd.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,7 +10,7 @@
 #include "base/alloc.h"
 #include "io/httpd_listen.h"
 
-enum { SWEEP_MS = 500, CONNECTIONS = 64, TIMEOUT_MS = 10000, PIECE = 16 << 10 };
+enum { SWEEP_MS = 500, CONNECTIONS = 64, TIMEOUT_MS = 10000, PIECE = 16 << 10, BODIES = 4 };
 
 #define HEADER_MAX ((size_t)16 << 10)
 #define BODY_MAX   ((size_t)1 << 20)
@@ -33,7 +34,7 @@ struct hf_httpd_request {
     void *user;
     bool told;      /* to the owner */
     bool suspended; /* until there is something to send */
-    bool failed;    /* no memory for its reply: the connection is closed */
+    bool failed;    /* no memory for its reply, or its client is gone: it is closed */
     bool queued;    /* MHD has the response */
     unsigned status;
     struct MHD_Response *response;
@@ -55,8 +56,9 @@ struct hf_httpd {
     uv_timer_t timer; /* MHD's own deadlines */
     uv_timer_t sweep; /* ours */
     unsigned handles;
-    bool woken; /* somebody who slept since the last run */
+    bool woken; /* somebody who slept, or waits for a place, since the last run */
     struct connection *connections;
+    size_t held; /* bytes of all bodies */
     hf_httpd_closed_fn closed_fn;
     void *closed_arg;
 };
@@ -71,6 +73,7 @@ static hf_ms now(void)
 /* The loop. */
 
 static void on_timer(uv_timer_t *timer);
+static void wake(struct hf_httpd_request *request);
 
 static void run_daemon(struct hf_httpd *httpd)
 {
@@ -98,15 +101,30 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     run_daemon(poll->data);
 }
 
-/* A client that trickles is not idle, so MHD would let it: its time is up all the same. */
+/* Not one who only has nothing more to say; over TCP the two look the same. */
+static bool is_gone(const struct connection *c)
+{
+    struct pollfd hangup = { .fd = c->fd };
+
+    return poll(&hangup, 1, 0) == 1 && (hangup.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+/* A client that trickles is not idle, so MHD would let it: its time is up all the same. Nor
+ * does MHD notice that the client of a suspended connection is gone. */
 static void on_sweep(uv_timer_t *timer)
 {
     struct hf_httpd *httpd = timer->data;
     hf_ms late = now() - httpd->cfg.timeout;
 
     for (struct connection *c = httpd->connections; c != NULL; c = c->next) {
+        struct hf_httpd_request *request = c->request;
+
         if (!c->ours && c->since < late)
             (void)shutdown(c->fd, SHUT_RDWR);
+        if (request != NULL && request->suspended && is_gone(c)) {
+            request->failed = true;
+            wake(request);
+        }
     }
 }
 
@@ -120,6 +138,7 @@ static void on_connection(void *arg, struct MHD_Connection *mhd, void **socket_c
     const union MHD_ConnectionInfo *info;
 
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        httpd->woken = true; /* there is room, which MHD sees when it runs the next time */
         if (c == NULL)
             return;
         if (c->next != NULL)
@@ -145,6 +164,7 @@ static void on_connection(void *arg, struct MHD_Connection *mhd, void **socket_c
 
 static void free_request(struct hf_httpd_request *request)
 {
+    request->httpd->held -= request->body.len;
     hf_buf_done(&request->body);
     hf_buf_done(&request->out);
     for (size_t i = 0; i < request->header_count; i++) {
@@ -207,21 +227,28 @@ static enum MHD_Result take_body(struct hf_httpd_request *request, const char *d
 {
     size_t most = request->httpd->cfg.body_max;
 
-    if (request->body.len + *len > most) {
-        hf_buf_done(&request->body);
+    if (request->body.len + *len > most ||
+        request->httpd->held + *len > request->httpd->cfg.bodies_max)
         return MHD_NO;
-    }
     hf_buf_append(&request->body, data, *len);
+    if (request->body.err != HF_OK)
+        return MHD_NO;
+    request->httpd->held += *len;
     *len = 0;
-    return request->body.err == HF_OK ? MHD_YES : MHD_NO;
+    return MHD_YES;
 }
 
-static bool announces_too_much(struct hf_httpd_request *request)
+/* The status of a refusal, or 0. */
+static unsigned judge_length(struct hf_httpd_request *request)
 {
+    const struct hf_httpd *httpd = request->httpd;
     const char *text =
         MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Content-Length");
+    unsigned long long length = text != NULL ? strtoull(text, NULL, 10) : 0;
 
-    return text != NULL && strtoull(text, NULL, 10) > request->httpd->cfg.body_max;
+    if (length > httpd->cfg.body_max)
+        return MHD_HTTP_CONTENT_TOO_LARGE;
+    return length > httpd->cfg.bodies_max - httpd->held ? MHD_HTTP_SERVICE_UNAVAILABLE : 0;
 }
 
 static enum MHD_Result refuse(struct hf_httpd_request *request, unsigned status)
@@ -266,6 +293,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *mhd, const ch
                                  size_t *len, void **slot)
 {
     struct hf_httpd_request *request = *slot;
+    unsigned status;
 
     (void)version;
     if (request == NULL) {
@@ -273,8 +301,8 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *mhd, const ch
         *slot = request;
         if (request == NULL)
             return MHD_NO;
-        return announces_too_much(request) ? refuse(request, MHD_HTTP_CONTENT_TOO_LARGE)
-                                           : MHD_YES;
+        status = judge_length(request);
+        return status != 0 ? refuse(request, status) : MHD_YES;
     }
     if (*len > 0)
         return take_body(request, data, len);
@@ -393,6 +421,8 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
     size_t n = left < max ? left : max;
 
     (void)pos;
+    if (request->failed)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
     if (n == 0 && request->ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (n == 0) {
@@ -453,6 +483,7 @@ static void set_defaults(struct hf_httpd_config *cfg)
     cfg->connections = cfg->connections != 0 ? cfg->connections : CONNECTIONS;
     cfg->header_max = cfg->header_max != 0 ? cfg->header_max : HEADER_MAX;
     cfg->body_max = cfg->body_max != 0 ? cfg->body_max : BODY_MAX;
+    cfg->bodies_max = cfg->bodies_max != 0 ? cfg->bodies_max : BODIES * cfg->body_max;
     cfg->stream_max = cfg->stream_max != 0 ? cfg->stream_max : BODY_MAX;
     cfg->timeout = cfg->timeout != 0 ? cfg->timeout : TIMEOUT_MS;
 }

@@ -290,6 +290,41 @@ START_TEST(a_body_that_grows_too_long_ends_the_connection)
 }
 END_TEST
 
+/* Four bodies of the greatest length are all that is kept at once; what goes makes room. */
+START_TEST(bodies_are_bounded_together)
+{
+    static struct client holding[4], further, chunked, next;
+    char body[BODY_MAX], text[BODY_MAX + 200];
+
+    begin("127.0.0.1:0", 0);
+    memset(body, 'x', sizeof body);
+    (void)snprintf(text, sizeof text,
+                   "POST /later HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%.*s",
+                   BODY_MAX, BODY_MAX, body);
+    for (unsigned i = 0; i < 4; i++) {
+        kept = NULL;
+        connect_tcp(&holding[i]);
+        say(&holding[i], text);
+        hft_loop_until(&loop, is_kept, NULL, STEP_MS, "a request that is not answered");
+    }
+    connect_tcp(&further);
+    say(&further, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n");
+    until_over(&further);
+    ck_assert_ptr_nonnull(strstr(further.got, "HTTP/1.1 503 "));
+    connect_tcp(&chunked);
+    say(&chunked,
+        "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+    until_over(&chunked);
+    ck_assert_uint_eq(told, 4);
+    hf_httpd_reply(kept, 200, NULL, (struct hf_bytes){ 0 });
+    until_got(&holding[3], "HTTP/1.1 200 ");
+    connect_tcp(&next);
+    say(&next, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx");
+    until_got(&next, "body=x");
+    end();
+}
+END_TEST
+
 START_TEST(headers_without_end_are_refused)
 {
     struct client client;
@@ -326,6 +361,64 @@ START_TEST(a_client_that_trickles_is_not_waited_for)
     (void)close(client.fd);
     ck_assert_uint_eq(told, 0);
     end();
+}
+END_TEST
+
+/* The listening socket is not watched while the server is full. */
+START_TEST(whoever_waits_for_a_place_gets_that_of_one_who_goes)
+{
+    enum { PLACES = 64 };
+    static struct client sitting[PLACES], waiting;
+
+    begin("127.0.0.1:0", 60000);
+    for (size_t i = 0; i < PLACES; i++) {
+        connect_tcp(&sitting[i]);
+        say(&sitting[i], "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        until_got(&sitting[i], "GET / name=");
+    }
+    connect_tcp(&waiting);
+    say(&waiting, "GET /next HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    hft_loop_hold(&loop, has_ended, &(unsigned){ PLACES }, 50, "nobody makes room");
+    (void)close(sitting[0].fd);
+    until_over(&waiting);
+    ck_assert_ptr_nonnull(strstr(waiting.got, "GET /next name="));
+    for (size_t i = 1; i < PLACES; i++)
+        (void)close(sitting[i].fd);
+    end();
+}
+END_TEST
+
+static const char *const PATIENT[] = { "/later", "/stream" };
+
+static void ask_on(struct client *client, const char *listen, const char *path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char text[100];
+
+    begin(listen, 0);
+    strcpy(address.sun_path, listen + strlen("unix:"));
+    connect_to(client, (struct sockaddr *)&address, sizeof address);
+    (void)snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", path);
+    say(client, text);
+    hft_loop_until(&loop, is_kept, NULL, STEP_MS, "the request");
+}
+
+/* And whoever has only said all that it wants to say is still answered. */
+START_TEST(whoever_goes_while_it_waits_is_noticed)
+{
+    struct hft_tempdir dir;
+    struct client client;
+    char listen[HFT_PATH_MAX + 32];
+
+    hft_tempdir_init(&dir);
+    (void)snprintf(listen, sizeof listen, "unix:%s/s", dir.path);
+    ask_on(&client, listen, PATIENT[_i]);
+    ck_assert_int_eq(shutdown(client.fd, SHUT_WR), 0);
+    hft_loop_hold(&loop, is_kept, NULL, 1200, "it listens, and is still there");
+    (void)close(client.fd);
+    hft_loop_until(&loop, has_ended, &(unsigned){ 1 }, STEP_MS, "its end");
+    end();
+    hft_tempdir_done(&dir);
 }
 END_TEST
 
@@ -442,8 +535,12 @@ int main(void)
     tcase_add_test(t, a_stream_goes_on_until_its_end);
     tcase_add_test(t, a_body_that_is_too_long_is_refused_before_it_is_sent);
     tcase_add_test(t, a_body_that_grows_too_long_ends_the_connection);
+    tcase_add_test(t, bodies_are_bounded_together);
     tcase_add_test(t, headers_without_end_are_refused);
     tcase_add_test(t, a_client_that_trickles_is_not_waited_for);
+    tcase_add_test(t, whoever_waits_for_a_place_gets_that_of_one_who_goes);
+    tcase_add_loop_test(t, whoever_goes_while_it_waits_is_noticed, 0,
+                        sizeof PATIENT / sizeof PATIENT[0]);
     tcase_add_test(t, whoever_waits_for_a_reply_is_let_go_at_the_end);
     tcase_add_test(t, a_unix_socket_knows_who_asks_and_lets_nobody_else);
     tcase_add_test(t, a_socket_that_is_left_over_is_replaced_and_a_live_one_is_not);
