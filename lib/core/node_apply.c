@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "core/node_private.h"
 #include "schema/json.h"
+#include "schema/name.h"
 
 void hf_node_clear_cell(struct hf_cell *cell)
 {
@@ -69,7 +70,8 @@ int hf_node_need_role(struct hf_node *node, const char *name)
 {
     struct node_role *role;
 
-    if (name[0] == '\0' || hf_node_find_role(node, name) != NULL)
+    /* A record may say anything; what cannot be part of a key has no work to wait for. */
+    if (hf_name_check("role", name, NULL) != HF_OK || hf_node_find_role(node, name) != NULL)
         return HF_OK;
     if (!hf_grow(&node->roles, &node->role_cap, node->role_count + 1, sizeof(void *)))
         return HF_ENOMEM;

@@ -472,6 +472,23 @@ START_TEST(an_agent_of_another_host_may_be_started_here)
 }
 END_TEST
 
+/* A range with a name that is none could not be mirrored, nor could anything beside it. */
+START_TEST(a_role_that_is_no_name_is_not_mirrored)
+{
+    uint64_t version;
+
+    running();
+    put("agents/b/spec", "{\"role\":\"../x\",\"launcher\":\"sh\"}");
+    put("commands/h/b", COMMAND);
+    run_node();
+    version = hf_node_get_ranges_version(w.node);
+    must((struct hf_event){ .kind = HF_EVENT_FORGET });
+    list_all();
+    run_node();
+    ck_assert_uint_eq(hf_node_get_ranges_version(w.node), version);
+}
+END_TEST
+
 static const char *const UNFIT[] = { "{\"role\":\"s\",\"launcher\":\"perl\"}", NULL };
 
 START_TEST(a_guest_that_cannot_be_started_here_is_refused)
@@ -653,6 +670,7 @@ static void add_stories(TCase *t)
     tcase_add_loop_test(t, a_host_is_registered_until_it_is, 0, COUNT(FATES));
     tcase_add_test(t, a_registration_of_the_host_that_is_refused_is_decided_anew);
     tcase_add_test(t, an_agent_of_another_host_may_be_started_here);
+    tcase_add_test(t, a_role_that_is_no_name_is_not_mirrored);
     tcase_add_loop_test(t, a_guest_that_cannot_be_started_here_is_refused, 0, COUNT(UNFIT));
     tcase_add_test(t, there_is_room_for_some_guests_only);
     tcase_add_test(t, while_nobody_leads_its_own_agentd_restarts_it);
