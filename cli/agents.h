@@ -9,7 +9,8 @@
 /* An incarnation or a term as the one number that only grows. */
 static inline int64_t cli_number(int32_t generation, int64_t create_rev)
 {
-    return (int64_t)generation * (INT64_C(1) << 48) + create_rev;
+    /* Unsigned, because a record may say anything. */
+    return (int64_t)(((uint64_t)generation << 48) + (uint64_t)create_rev);
 }
 
 /* Of meta; 0 before there is one. */

@@ -7,7 +7,8 @@
 
 int64_t hf_life_number(int32_t generation, int64_t create_rev)
 {
-    return ((int64_t)generation << GENERATION_BITS) + create_rev;
+    /* Unsigned, because a record may say anything. */
+    return (int64_t)(((uint64_t)generation << GENERATION_BITS) + (uint64_t)create_rev);
 }
 
 static int64_t number_of(const Holdfast__V1__Incarnation *life)

@@ -26,6 +26,22 @@ START_TEST(a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step)
 }
 END_TEST
 
+static const char *const NO_LIVES[] = {
+    "{\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"1\",\"generation\":-1},"
+    "\"kind\":\"crashed\"}",
+    "{\"incarnation\":{\"leaseId\":\"-1\",\"createRevision\":\"-9223372036854775808\","
+    "\"generation\":-2147483648},\"kind\":\"crashed\"}",
+};
+
+/* Anybody may have written it; nothing may follow for the one who lives. */
+START_TEST(the_end_of_a_life_that_never_was_is_nothing)
+{
+    put("agents/a/exit", NO_LIVES[_i]);
+    expect("");
+    ck_assert(life_of("a") > 0);
+}
+END_TEST
+
 START_TEST(every_guard_of_it_is_there)
 {
     char text[1024];
@@ -340,6 +356,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, who_was_asked_for_once_is_started_once);
     tcase_add_test(t, a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step);
+    tcase_add_loop_test(t, the_end_of_a_life_that_never_was_is_nothing, 0, COUNT(NO_LIVES));
     tcase_add_test(t, every_guard_of_it_is_there);
     tcase_add_test(t, an_expiry_is_judged_after_its_grace);
     tcase_add_test(t, who_is_back_in_time_and_adopts_its_task_loses_nothing);
