@@ -173,21 +173,30 @@ void keeper_cgroup_done(struct keeper *k)
         (void)unlinkat(k->state_fd, "cgroup", 0);
 }
 
-int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m)
+/* Where the controller is not ours to give, the agent runs without it, and a person is told. */
+static void set_limit(const struct keeper_slot *s, const char *file, uint64_t limit)
 {
     char number[32];
+    int rc;
 
+    if (limit == 0)
+        return;
+    (void)snprintf(number, sizeof number, "%ju", (uintmax_t)limit);
+    rc = keeper_write_at(s->cgroup_fd, file, number);
+    if (rc < 0)
+        keeper_log("warn", "event=not_limited agent=%s limit=%s why=\"%s\"", s->a.who.agent,
+                   file, strerrordesc_np(-rc));
+}
+
+int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m)
+{
     if (mkdirat(k->cgroup_fd, m->who.instance, 0755) < 0)
         return -errno;
     s->cgroup_fd = openat(k->cgroup_fd, m->who.instance, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (s->cgroup_fd < 0)
         return -errno;
-    (void)snprintf(number, sizeof number, "%ju", (uintmax_t)m->memory_max);
-    if (m->memory_max > 0)
-        (void)keeper_write_at(s->cgroup_fd, "memory.max", number);
-    (void)snprintf(number, sizeof number, "%ju", (uintmax_t)m->pids_max);
-    if (m->pids_max > 0)
-        (void)keeper_write_at(s->cgroup_fd, "pids.max", number);
+    set_limit(s, "memory.max", m->memory_max);
+    set_limit(s, "pids.max", m->pids_max);
     return 0;
 }
 

@@ -1,0 +1,185 @@
+/* What a kernel does to agents, and what the keeper says of it: ended for memory, or not ended
+ * by anything. Both are brought about with a cgroup v1 beside the keeper's own. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "support/keeper.h"
+#include "support/suite.h"
+#include "support/wait.h"
+
+enum { MODES = 2 }; /* a cgroup and a shim; nobody may not read the kernel's log */
+
+static struct hft_keeper keepers[MODES];
+static char cage[128]; /* the cgroup v1 that an agent is put into */
+static pid_t main_pid; /* of which it has its name */
+
+static void name_cage(const char *controller)
+{
+    (void)snprintf(cage, sizeof cage, "/sys/fs/cgroup/%s/holdfast-test-%d", controller,
+                   (int)main_pid);
+}
+
+static int write_cage(const char *file, const char *text)
+{
+    char path[256];
+    HF_CLEANUP_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "%s/%s", cage, file);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, text, strlen(text)) > 0 ? 0 : -1;
+}
+
+static bool is_removed(void *arg)
+{
+    (void)arg;
+    return rmdir(cage) == 0 || errno == ENOENT; /* the dead leave a moment after their end */
+}
+
+/* What is frozen when a test fails could not even be killed: this is for who outlives it. */
+static void open_cage(const char *controller)
+{
+    char path[256];
+    FILE *inmates;
+    int pid;
+
+    name_cage(controller);
+    (void)snprintf(path, sizeof path, "%s/cgroup.procs", cage);
+    inmates = fopen(path, "re");
+    if (inmates == NULL)
+        return;
+    while (fscanf(inmates, "%d", &pid) == 1)
+        (void)kill(pid, SIGKILL);
+    (void)fclose(inmates);
+    (void)write_cage("freezer.state", "THAWED");
+    (void)hft_wait(is_removed, NULL, 5000);
+}
+
+static bool make_cage(const char *controller)
+{
+    name_cage(controller);
+    if (mkdir(cage, 0755) == 0 || errno == EEXIST)
+        return true;
+    printf("skipped: no cgroup v1 with %s can be made here\n", controller);
+    return false;
+}
+
+static void put_into_cage(pid_t pid)
+{
+    char number[16];
+
+    (void)snprintf(number, sizeof number, "%d", (int)pid);
+    ck_assert_int_eq(write_cage("cgroup.procs", number), 0);
+}
+
+static void make_file(const struct hft_keeper *k, const char *name)
+{
+    char path[HFT_PATH_MAX + 16];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/%s", k->dir.path, name);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+}
+
+/* Should the cage not hold, the limit of the process itself ends it with a status. */
+START_TEST(who_is_killed_for_memory_is_told_from_who_is_killed)
+{
+    struct hft_keeper *k = &keepers[_i];
+    const struct agentd_agent *a;
+    pid_t other;
+
+    if (!make_cage("memory") || !hft_keeper_begin(k, _i))
+        return;
+    ck_assert_int_eq(write_cage("memory.limit_in_bytes", "33554432"), 0);
+    (void)write_cage("memory.swappiness", "0");
+    a = hft_keeper_run(k, "a", "i1",
+                       "ulimit -v 400000; while ! test -e $D/go; do sleep 0.01; done; "
+                       "exec tail /dev/zero");
+    put_into_cage(a->pid);
+    other = hft_keeper_run(k, "b", "i2", "sleep 1000")->pid;
+    make_file(k, "go");
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_msg(WIFSIGNALED(a->exit.wait_status), "%s", a->exit.evidence);
+    ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_OOM);
+    ck_assert_str_eq(a->exit.evidence, "killed by the kernel for memory");
+    ck_assert_int_eq(kill(other, SIGKILL), 0);
+    a = hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
+static bool is_frozen(void *arg)
+{
+    char path[256], text[16] = "";
+    HF_CLEANUP_FD int fd = -1;
+
+    (void)arg;
+    (void)snprintf(path, sizeof path, "%s/freezer.state", cage);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strncmp(text, "FROZEN", 6) == 0;
+}
+
+/* Said when it is certain, tried on, and said again when it is over; others live as ever. */
+START_TEST(who_survives_a_kill_is_told_and_ends_as_soon_as_it_can)
+{
+    hf_ms killed_at;
+
+    if (!make_cage("freezer"))
+        return;
+    for (int mode = 0; mode < MODES; mode++) {
+        ck_assert(hft_keeper_begin(&keepers[mode], mode));
+        put_into_cage(hft_keeper_run(&keepers[mode], "a", "i1", "sleep 1000")->pid);
+    }
+    ck_assert_int_eq(write_cage("freezer.state", "FROZEN"), 0);
+    hft_wait_or_fail(is_frozen, NULL, 30000, "the freezer");
+    killed_at = hft_now();
+    for (int mode = 0; mode < MODES; mode++)
+        ck_assert_uint_eq(hft_keeper_order(&keepers[mode], AGENTD_KILL, "a", "i1"),
+                          AGENTD_CODE_OK);
+    for (int mode = 0; mode < MODES; mode++) {
+        struct hft_keeper *k = &keepers[mode];
+
+        (void)hft_keeper_wait(k, "i1", AGENTD_STATE_STUCK);
+        ck_assert_int_ge(hft_now() - killed_at, AGENTD_STUCK_MS);
+        (void)hft_keeper_run(k, "b", "i2", "exit 3");
+        ck_assert_int_eq(
+            WEXITSTATUS(hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED)->exit.wait_status), 3);
+        ck_assert_uint_eq(hft_keeper_tree(k, "i1")->state, AGENTD_STATE_STUCK);
+    }
+    ck_assert_int_eq(write_cage("freezer.state", "THAWED"), 0);
+    for (int mode = 0; mode < MODES; mode++) {
+        const struct agentd_agent *a =
+            hft_keeper_wait(&keepers[mode], "i1", AGENTD_STATE_ENDED);
+
+        ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+        hft_keeper_done(&keepers[mode]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("evidence");
+    int code;
+
+    main_pid = getpid();
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, who_is_killed_for_memory_is_told_from_who_is_killed, 0, MODES);
+    tcase_add_test(t, who_survives_a_kill_is_told_and_ends_as_soon_as_it_can);
+    code = hft_suite_run("keeper: evidence", t, NULL);
+    open_cage("memory");
+    open_cage("freezer");
+    return code;
+}
