@@ -56,11 +56,13 @@ static bool is_own(const struct hfs_check *check, const struct hfs_letter *lette
 }
 
 /* Where no message is slow, nobody is refused for what it wrote itself: it waits until it has
- * been told. */
+ * been told. A mirror that has not noticed a restored etcd tells nothing. */
 void hfs_check_judge_refused(struct hfs_check *check, const struct hfs_letter *letter)
 {
     const struct hfs_txn *txn = &letter->request->txn;
 
+    if (check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE)
+        return;
     for (size_t i = 0; i < txn->compare_count; i++) {
         const struct hfs_compare *compare = &txn->compares[i];
         const struct hfs_entry *entry =

@@ -68,7 +68,8 @@ static void mend_network(struct hfs_net_faults *faults)
 {
     *faults = (struct hfs_net_faults){ .delay_max = 3,
                                        .late_percent = faults->late_percent,
-                                       .late_max = faults->late_max };
+                                       .late_max = faults->late_max,
+                                       .late_role = faults->late_role };
 }
 
 /* One watch of several on a stream that is mute goes unnoticed, too: what answers a probe is
@@ -352,6 +353,8 @@ static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
     case HFS_FAULT_LATE:
         cluster->net.faults.late_percent = (uint8_t)(5 + fault->a % 50);
         cluster->net.faults.late_max = 500 + fault->b % 100 * 300;
+        cluster->net.faults.late_role =
+            fault->a >= HFS_FAULT_LATE_CONTROLLER ? HFS_CONTROLLER : HFS_NOBODY;
         break;
     case HFS_FAULT_MEMBER: harm_member(cluster, fault); break;
     case HFS_FAULT_CHANGE_LEADER:

@@ -29,7 +29,6 @@ struct hfs_mutant {
     uint64_t rules;             /* or a rule of lib/core */
     const char *profile;        /* of the histories to begin with (sim/profile.h) */
     const char *equivalent;     /* why it harms nothing; NULL: it must */
-    const char *story;          /* a test that shows what it harms; then it may survive here */
 };
 
 /* All of them; `ret_count` says how many. */

@@ -56,7 +56,8 @@ static void settle(struct hfs_net *net)
     net->pumped = revision;
     if (net->on_commit != NULL)
         net->on_commit(net->writer, net->arg);
-    if (net->late != NULL)
+    /* What was restored is no news. */
+    if (net->late != NULL && before != 0 && net->faults.late_role == HFS_NOBODY)
         wake_late(net, before);
     pump(net);
 }
@@ -268,6 +269,11 @@ static void wake_late(struct hfs_net *net, hfs_rev since)
     }
 }
 
+static bool may_be_late(const struct hfs_net *net, const struct hfs_process *from)
+{
+    return net->faults.late_role == HFS_NOBODY || net->faults.late_role == from->role;
+}
+
 struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
                                   unsigned member, struct hfs_letter *letter,
                                   hfs_exchange_fn fn, void *arg)
@@ -284,7 +290,7 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
     letter->refs++;
     if (net->on_send != NULL && net->on_send(from, letter, net->arg))
         return exchange;
-    if (letter->request->kind == HFS_TXN &&
+    if (letter->request->kind == HFS_TXN && may_be_late(net, from) &&
         hfs_random_percent(&net->world->random, net->faults.late_percent)) {
         post_late(exchange);
         if (hfs_random_percent(&net->world->random, 50))

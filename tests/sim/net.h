@@ -10,13 +10,14 @@
 
 /* All off to begin with; delay_max 0: one millisecond. */
 struct hfs_net_faults {
-    hf_ms delay_max;        /* a message takes 1 ms to this */
-    uint8_t slow_percent;   /* some take longer, and are overtaken: */
-    hf_ms slow_max;         /* up to this */
-    uint8_t lose_percent;   /* of requests, and of answers */
-    uint8_t repeat_percent; /* of requests, which then come twice */
-    uint8_t late_percent;   /* of Txns, or of a copy of them, which are kept back ... */
-    hf_ms late_max;         /* ... up to so long, and come when it is worst: see below */
+    hf_ms delay_max;         /* a message takes 1 ms to this */
+    uint8_t slow_percent;    /* some take longer, and are overtaken: */
+    hf_ms slow_max;          /* up to this */
+    uint8_t lose_percent;    /* of requests, and of answers */
+    uint8_t repeat_percent;  /* of requests, which then come twice */
+    uint8_t late_percent;    /* of Txns, or of a copy of them, which are kept back ... */
+    hf_ms late_max;          /* ... up to so long, and come when it is worst: see below */
+    enum hfs_role late_role; /* ... of these alone, and then at any time; HFS_NOBODY: of all */
 };
 
 struct hfs_stream;

@@ -11,6 +11,10 @@ enum {
     DEATHS = 3,
     DEAF_MS = 30000,
     SLIP_MS = 2000,
+    BOOT_MS = 70, /* then the specs of an agentd are there, and few of its agents */
+    BACKUP_MS = 3000,
+    PAST_MS = 800,
+    AWAY_MS = 8000, /* less than its lease lasts */
     LONG_RUN_MS = 120000,
     LONG_STEP_MS = 15000
 };
@@ -28,6 +32,8 @@ struct hfs_profile {
     bool holds;                      /* some agents run on through any outage */
     bool lazy;                       /* one agent takes tasks and does not begin with them */
     bool restores;                   /* etcd is restored from a backup */
+    bool workers;                    /* whoever is there works */
+    bool relapses;    /* one of a moment ago, while what followed from it is on its way */
     bool short_stops; /* whoever stands still does so for less than a lease lasts, */
     bool long_stops;  /* or for so long that nobody leads any more */
     bool deaf;        /* a host that is cut off hears nothing, for long, and is heard */
@@ -213,6 +219,18 @@ static const struct hfs_profile PROFILES[] = {
       .restores = true,
       .long_run = true,
       KINDS(HFS_FAULT_SNAPSHOT, HFS_FAULT_RESTORE, HFS_FAULT_KILL_AGENT) },
+    { .name = "relapses",
+      .hosts = 2,
+      .controllers = 1,
+      .few_hosts = true,
+      .few_controllers = true,
+      .agents = 12,
+      .troubles = 2,
+      .calm = true,
+      .one_role = true,
+      .relapses = true,
+      .step_max = LONG_STEP_MS,
+      KINDS(HFS_FAULT_KILL_AGENT) },
     { .name = "unheard",
       .hosts = 2,
       .controllers = 1,
@@ -276,6 +294,10 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         (void)snprintf(agent->name, sizeof agent->name, "a%u", i + 1);
         if (i >= drawn || profile->one_role)
             (void)snprintf(agent->role, sizeof agent->role, "r1");
+        if (profile->relapses) {
+            agent->kind = HFS_WORKER;
+            agent->home = i % cfg->hosts;
+        }
         if (profile->holds && hfs_random_percent(dice, 60))
             agent->fence = HOLDFAST__V1__SPEC__FENCE__hold;
     }
@@ -329,6 +351,43 @@ static void behead(struct hfs_run *run, struct hfs_random *dice, struct hfs_faul
     }
 }
 
+static struct hfs_fault *add_at(struct hfs_run *run, struct hfs_random *dice,
+                                enum hfs_fault_kind kind, hf_ms at, unsigned whom)
+{
+    struct hfs_fault *fault = &run->faults[run->fault_count];
+
+    hfs_run_add(run, dice, kind);
+    fault->at = at;
+    fault->length = 0;
+    fault->a = whom;
+    return fault;
+}
+
+/* The first host comes when the backup was made, and the second when that is restored: in
+ * either past their agents take the same tasks, at about the same revisions. What the
+ * controller does about those that die in the first past is kept back, and arrives in the
+ * second. */
+static void relapse(struct hfs_run *run, struct hfs_random *dice)
+{
+    hf_ms boot = BOOT_MS + (hf_ms)hfs_random_below(dice, BOOT_MS / 2);
+    hf_ms made = BACKUP_MS, restored = made + PAST_MS;
+    struct hfs_fault *late;
+
+    for (unsigned i = 0; i < run->fault_count; i++)
+        run->faults[i].at = made - 1 - run->faults[i].at % (made / 2);
+    add_at(run, dice, HFS_FAULT_CRASH_HOST, boot, 0)->length = made - boot + 1;
+    add_at(run, dice, HFS_FAULT_CRASH_HOST, boot, 1)->length = restored - boot + 1;
+    add_at(run, dice, HFS_FAULT_SNAPSHOT, made, 0);
+    late = add_at(run, dice, HFS_FAULT_LATE, made, HFS_FAULT_LATE_CONTROLLER + 49);
+    late->length = AWAY_MS;
+    late->b = 20; /* 6.5 s, about the time in which the second host's agents begin */
+    for (unsigned i = 0; i < run->cluster.agent_count; i++)
+        add_at(run, dice, HFS_FAULT_KILL_AGENT,
+               restored - 20 - (hf_ms)hfs_random_below(dice, PAST_MS * 5 / 8), i);
+    add_at(run, dice, HFS_FAULT_RESTORE, restored, 0);
+    add_at(run, dice, HFS_FAULT_PAUSE_CONTROLLER, restored, 0)->length = AWAY_MS;
+}
+
 /* While the start is on its way that follows from it, something else happens to the agent. */
 static void chase(struct hfs_run *run, struct hfs_random *dice, const struct hfs_fault *killed,
                   enum hfs_fault_kind chaser)
@@ -356,6 +415,8 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         hfs_run_add(run, &dice, HFS_FAULT_SUBMIT);
         run->faults[run->fault_count - 1].a = tasks + 1;
     }
+    if (profile->relapses)
+        relapse(run, &dice);
     troubles = profile->troubles + (unsigned)hfs_random_below(&dice, profile->troubles + 1);
     for (unsigned i = 0; i < troubles && run->fault_count + DEATHS < HFS_FAULTS_MAX; i++) {
         struct hfs_fault *fault = &run->faults[run->fault_count];

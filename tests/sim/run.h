@@ -57,7 +57,10 @@ struct hfs_fault {
     bool off; /* by whoever looks for the smallest story */
 };
 
-enum { HFS_FAULTS_MAX = 96 };
+enum {
+    HFS_FAULTS_MAX = 96,
+    HFS_FAULT_LATE_CONTROLLER = 10000, /* `a` of LATE from here on: controllers' alone */
+};
 
 struct hfs_run {
     struct hfs_cluster_config cluster;
