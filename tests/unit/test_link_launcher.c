@@ -1,0 +1,184 @@
+/* What may run on a host: launchers, their parameters, and what their processes find. */
+#include "agentd/link/launcher.h"
+#include "unit/link_files.h"
+
+static struct link_launcher launcher;
+
+static void setup(void)
+{
+    hft_tempdir_init(&dir);
+    launcher = (struct link_launcher){ 0 };
+    err = (struct hf_error){ "" };
+}
+
+static void teardown(void)
+{
+    link_launcher_done(&launcher);
+    hft_tempdir_done(&dir);
+}
+
+static int load(const char *text)
+{
+    write_file("worker.yaml", text);
+    return link_launcher_read(&launcher, path_of("worker.yaml"), &err);
+}
+
+START_TEST(a_launcher_is_read)
+{
+    ck_assert_int_eq(load("name: worker\ncommand: [python3, /opt/w.py, a b]\ndirectory: /opt\n"
+                          "environment: [MODE=fast]\nnice: 3\nmemory_max: 2000000000\n"),
+                     HF_OK);
+    ck_assert_str_eq(launcher.name, "worker");
+    ck_assert_uint_eq(launcher.command.count, 3);
+    ck_assert_str_eq(launcher.command.items[2], "a b"); /* no shell takes it apart */
+    ck_assert_str_eq(launcher.directory, "/opt");
+    ck_assert_int_eq(launcher.nice, 3);
+    ck_assert_int_eq(launcher.memory_max, 2000000000);
+    ck_assert(!launcher.inherit);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    int err;
+    const char *sentence;
+} MISTAKES[] = {
+    { "command: [true]\n", HF_EINVAL, "worker.yaml: name: a launcher needs one" },
+    { "name: w\n", HF_EINVAL, "worker.yaml: command: say what to run" },
+    { "name: w\ncommand: [true]\ndirectory: opt\n", HF_EINVAL, "must be an absolute path" },
+    { "name: w\ncommand: [true]\nenvironment: [MODE]\n", HF_EINVAL,
+      "environment: \"MODE\" is not NAME=VALUE" },
+    { "name: w\ncommand: [true]\nenvironment: [=fast]\n", HF_EINVAL, "is not NAME=VALUE" },
+    { "name: w\ncommand: [true]\nparameters: [Model=.*]\n", HF_EINVAL,
+      "\"Model=.*\" is not NAME=PATTERN" },
+    { "name: w\ncommand: [true]\nparameters: [model]\n", HF_EINVAL, "is not NAME=PATTERN" },
+    { "name: w\ncommand: [true]\nparameters: ['model=(']\n", HF_EINVAL,
+      "\"model=(\" has no valid pattern" },
+    { "name: w\ncommand: [true]\nuser: no-such-user\n", HF_ENOENT,
+      "this machine has no no-such-user" },
+    { "name: w\ncommand: [true]\nnice: 20\n", HF_EINVAL, "worker.yaml:3:7: nice" },
+    { "name: w\ncomand: [true]\n", HF_EINVAL, "did you mean command?" },
+};
+
+START_TEST(a_mistake_is_named)
+{
+    expect_error(load(MISTAKES[_i].text), MISTAKES[_i].err, MISTAKES[_i].sentence);
+}
+END_TEST
+
+START_TEST(a_file_that_is_not_there_is_named)
+{
+    expect_error(link_launcher_read(&launcher, path_of("none.yaml"), &err), HF_ENOENT,
+                 "none.yaml");
+}
+END_TEST
+
+/* One parameter of a spec. */
+struct given {
+    Holdfast__V1__Spec spec;
+    Holdfast__V1__Spec__ParametersEntry entry, *list;
+};
+
+static const Holdfast__V1__Spec *give(struct given *given, const char *name, const char *value)
+{
+    holdfast__v1__spec__init(&given->spec);
+    holdfast__v1__spec__parameters_entry__init(&given->entry);
+    given->entry.key = (char *)name;
+    given->entry.value = (char *)value;
+    given->list = &given->entry;
+    given->spec.parameters = &given->list;
+    given->spec.n_parameters = 1;
+    return &given->spec;
+}
+
+static const struct {
+    const char *name, *value;
+    const char *sentence; /* NULL: it is fine */
+} VALUES[] = {
+    { "model", "small", NULL },
+    { "model", "large", NULL },
+    { "model", "small; rm", "the value of parameter model does not match" },
+    { "model", "smaller", "does not match" },
+    { "model", "x\nsmall", "does not match" }, /* the whole of it, not a line */
+    { "model", "", "does not match" },
+    { "mode", "small", "launcher w has no parameter mode" },
+    { "model_", "small", "has no parameter model_" },
+    { "", "small", "has no parameter" },
+};
+
+START_TEST(a_value_must_match_as_a_whole)
+{
+    struct given given;
+    int rc;
+
+    ck_assert_int_eq(load("name: w\ncommand: [true]\nparameters: [model=small|large]\n"),
+                     HF_OK);
+    rc = link_launcher_check(&launcher, give(&given, VALUES[_i].name, VALUES[_i].value), &err);
+    if (VALUES[_i].sentence == NULL)
+        ck_assert_int_eq(rc, HF_OK);
+    else
+        expect_error(rc, HF_EINVAL, VALUES[_i].sentence);
+}
+END_TEST
+
+static bool has(const struct hf_strings *env, const char *entry)
+{
+    for (size_t i = 0; i < env->count; i++) {
+        if (strcmp(env->items[i], entry) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const char *const OWN[] = { "HOLDFAST_AGENT=a1" };
+static char *const INHERITED[] = { (char *)"PATH=/bin",
+                                   (char *)"MODE=slow",
+                                   (char *)"EXTRA=1",
+                                   (char *)"HOLDFAST_PASSWORD_FILE=/secret",
+                                   (char *)"ETCDCTL_PASSWORD=secret",
+                                   (char *)"NOTIFY_SOCKET=/run/systemd/notify",
+                                   NULL };
+
+static void make_env(bool inherit, struct hf_strings *ret_env)
+{
+    struct given given;
+
+    ck_assert_int_eq(load("name: w\ncommand: [true]\nparameters: [model=.*]\n"
+                          "environment: [MODE=fast, HOLDFAST_AGENT=other, "
+                          "HOLDFAST_PARAM_MODEL=other]\n"),
+                     HF_OK);
+    launcher.inherit = inherit;
+    ck_assert_int_eq(link_launcher_make_env(&launcher, give(&given, "model", "small"),
+                                            (struct hf_strings){ OWN, 1 }, INHERITED, ret_env),
+                     HF_OK);
+}
+
+/* Who it is counts most, then the parameters, then the launcher, then what is inherited; and
+ * nobody inherits what is agentd's own. */
+START_TEST(an_agent_finds_what_is_meant_for_it)
+{
+    struct hf_strings env;
+
+    make_env(_i == 1, &env);
+    ck_assert(has(&env, "HOLDFAST_AGENT=a1"));
+    ck_assert(has(&env, "HOLDFAST_PARAM_MODEL=small"));
+    ck_assert(has(&env, "MODE=fast"));
+    ck_assert(has(&env, "PATH=/bin"));
+    ck_assert(has(&env, "EXTRA=1") == (_i == 1));
+    ck_assert_uint_eq(env.count, _i == 1 ? 5 : 4);
+    free((void *)env.items);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("launcher");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_launcher_is_read);
+    tcase_add_loop_test(t, a_mistake_is_named, 0, COUNT(MISTAKES));
+    tcase_add_test(t, a_file_that_is_not_there_is_named);
+    tcase_add_loop_test(t, a_value_must_match_as_a_whole, 0, COUNT(VALUES));
+    tcase_add_loop_test(t, an_agent_finds_what_is_meant_for_it, 0, 2);
+    return run("agentd/launcher", t);
+}

@@ -1,0 +1,147 @@
+/* What an agent says of itself, and what adds up of it. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agentd/link/said.h"
+#include "schema/json.h"
+#include "unit/suite.h"
+
+static struct link_said said;
+static struct hf_error err;
+
+static void setup(void)
+{
+    said = (struct link_said){ 0 };
+    err = (struct hf_error){ "" };
+}
+
+static int beat(const char *json)
+{
+    ProtobufCMessage *message;
+    int rc;
+
+    ck_assert_int_eq(hf_json_decode(&holdfast__v1__heartbeat__descriptor, json, strlen(json),
+                                    NULL, &message, &err),
+                     HF_OK);
+    rc = link_said_take_heartbeat(&said, (const Holdfast__V1__Heartbeat *)message, &err);
+    hf_json_free(message);
+    return rc;
+}
+
+static int state(const char *json)
+{
+    ProtobufCMessage *message;
+    int rc;
+
+    ck_assert_int_eq(hf_json_decode(&holdfast__v1__state_request__descriptor, json,
+                                    strlen(json), NULL, &message, &err),
+                     HF_OK);
+    rc = link_said_take_state(&said, (const Holdfast__V1__StateRequest *)message, &err);
+    hf_json_free(message);
+    return rc;
+}
+
+/* The report, as it would be written. */
+static void expect(const char *part)
+{
+    struct link_said_report report;
+    struct hf_buf text = { 0 };
+
+    link_said_fill(&said, &report);
+    ck_assert_int_eq(hf_json_encode(&report.record.base, &text), HF_OK);
+    ck_assert_msg(strstr(text.data, part) != NULL, "%s", text.data);
+    hf_buf_done(&text);
+}
+
+START_TEST(what_is_left_out_stays_as_it_was)
+{
+    ck_assert_int_eq(
+        beat("{\"status\":\"busy\",\"phase\":\"drafting\",\"lastTool\":\"grep\","
+             "\"tokens\":\"17\",\"errors\":\"2\",\"progress\":40,\"task\":\"t1\"}"),
+        HF_OK);
+    ck_assert_int_eq(beat("{\"tokens\":\"18\",\"sequence\":\"3\"}"), HF_OK);
+    expect("\"phase\":\"drafting\"");
+    expect("\"status\":\"busy\"");
+    expect("\"lastTool\":\"grep\"");
+    expect("\"task\":\"t1\"");
+    expect("\"counters\":{\"errors\":\"2\",\"sequence\":\"3\",\"tokens\":\"18\"}");
+    expect("\"percent\":40");
+}
+END_TEST
+
+START_TEST(nothing_was_said)
+{
+    expect("\"counters\":{}");
+    expect("\"state\":\"unknown\"");
+}
+END_TEST
+
+START_TEST(a_state_has_an_end_and_a_reason_until_the_next)
+{
+    ck_assert_int_eq(state("{\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\","
+                           "\"reason\":\"rate limit\"}"),
+                     HF_OK);
+    expect("\"state\":\"parked\"");
+    expect("\"until\":\"2031-01-01T00:00:00Z\"");
+    expect("\"reason\":\"rate limit\"");
+    ck_assert_int_eq(state("{\"state\":\"ready\"}"), HF_OK);
+    expect("\"reason\":\"\"");
+    ck_assert(!said.has_until);
+}
+END_TEST
+
+static const struct {
+    const char *json, *sentence;
+} BEATS[] = {
+    { "{\"phase\":\"next\",\"tokens\":\"-1\"}", "tokens, errors, sequence: none is below 0" },
+    { "{\"phase\":\"next\",\"progress\":100.5}", "progress: a percentage, 0 to 100" },
+    { "{\"phase\":\"next\",\"progress\":\"NaN\"}", "progress: a percentage, 0 to 100" },
+    { "{\"phase\":\"next\",\"task\":\"T 1\"}", "task" },
+};
+
+/* Nothing of what makes no sense is taken, not even what stands before the mistake. */
+START_TEST(a_mistake_changes_nothing)
+{
+    ck_assert_int_eq(beat("{\"phase\":\"drafting\"}"), HF_OK);
+    ck_assert_int_eq(beat(BEATS[_i].json), HF_EINVAL);
+    ck_assert_msg(strstr(err.text, BEATS[_i].sentence) != NULL, "%s", err.text);
+    expect("\"phase\":\"drafting\"");
+}
+END_TEST
+
+START_TEST(a_text_that_is_too_long_is_not_cut)
+{
+    char json[LINK_SAID_TEXT + 64];
+
+    (void)snprintf(json, sizeof json, "{\"phase\":\"%0*d\"}", LINK_SAID_TEXT, 0);
+    ck_assert_int_eq(beat(json), HF_EINVAL);
+    ck_assert_str_eq(err.text, "phase: at most 255 bytes");
+    (void)snprintf(json, sizeof json, "{\"phase\":\"%0*d\"}", LINK_SAID_TEXT - 1, 0);
+    ck_assert_int_eq(beat(json), HF_OK);
+    ck_assert_uint_eq(strlen(said.phase), LINK_SAID_TEXT - 1);
+}
+END_TEST
+
+START_TEST(a_state_must_be_one)
+{
+    ck_assert_int_eq(state("{\"state\":\"busy\"}"), HF_OK);
+    ck_assert_int_eq(state("{\"reason\":\"none\"}"), HF_EINVAL);
+    ck_assert_str_eq(err.text, "state: one of ready, busy, waiting, parked, draining");
+    expect("\"state\":\"busy\"");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("said");
+
+    tcase_add_checked_fixture(t, setup, NULL);
+    tcase_add_test(t, what_is_left_out_stays_as_it_was);
+    tcase_add_test(t, nothing_was_said);
+    tcase_add_test(t, a_state_has_an_end_and_a_reason_until_the_next);
+    tcase_add_loop_test(t, a_mistake_changes_nothing, 0, COUNT(BEATS));
+    tcase_add_test(t, a_text_that_is_too_long_is_not_cut);
+    tcase_add_test(t, a_state_must_be_one);
+    return run("agentd/said", t);
+}
