@@ -43,9 +43,12 @@ static void die_at_random(void)
     }
 }
 
+enum { FIRST_LEASE = 1000 };
+
+static int64_t newest_lease;
+
 static void change_lease(void)
 {
-    static int64_t next = 1000;
     int64_t old = w.lease.lease;
 
     switch (chance(5)) {
@@ -60,10 +63,10 @@ static void change_lease(void)
         if (old == 0 || chance(6) == 0) { /* another one */
             if (old != 0)
                 expire(old);
-            for (int64_t lease = next; lease > 999; lease--)
+            for (int64_t lease = newest_lease; lease >= FIRST_LEASE; lease--)
                 expire(lease);
             expire(LEASE);
-            old = ++next;
+            old = ++newest_lease;
         }
         lease_is(HF_LEASE_HELD, old, false);
         break;
@@ -176,6 +179,7 @@ START_TEST(whatever_happens)
     struct hf_node_view view;
 
     running();
+    newest_lease = FIRST_LEASE;
     w.dice = (uint64_t)_i * 2654435761u + 1;
     w.checks = true;
     w.processes[0].state = MADE_BEGUN;

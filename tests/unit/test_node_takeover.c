@@ -1,0 +1,234 @@
+/* A link that takes over: what the keeper held meanwhile goes on, begins, or is ended. */
+#include "unit/node_fixture.h"
+
+static const struct {
+    const char *health, *log;
+} RECOVERED[] = {
+    { "{\"takenUpto\":\"103\"}", "thaw a#1 as 109\n" },
+    { "{\"takenUpto\":\"104\"}", "kill a#1\n" },
+};
+
+START_TEST(a_new_link_goes_on_with_the_same_incarnation)
+{
+    running();
+    put_owned("t", "in_progress", LEASE, 104);
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .pid = 100,
+                                     .start_time = 7,
+                                     .begun = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104 });
+    settle_in();
+    expect("");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 1 OK t\n");
+    news("a", HF_PROCESS_ENDED, 1, NULL);
+    ignore();
+    has("agents/a/exit", "\"createRevision\":\"104\"");
+}
+END_TEST
+
+START_TEST(a_new_link_knows_what_was_begun_before_it_came)
+{
+    running();
+    put_owned("t", "in_progress", LEASE, 104);
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    expect("");
+    lose_lease();
+    put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect("kill a#1\n");
+}
+END_TEST
+
+START_TEST(a_new_link_with_a_new_lease_rejoins)
+{
+    running();
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .frozen = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104 });
+    expire(LEASE);
+    w.quiet = true;
+    list_all();
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect("thaw a#1 as 107\n");
+}
+END_TEST
+
+START_TEST(a_new_link_that_does_not_know_what_was_taken_from_a_process_asks)
+{
+    running();
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .frozen = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104 });
+    expire(LEASE);
+    put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
+    put("health/a", RECOVERED[_i].health);
+    w.quiet = true;
+    list_all();
+    lease_is(HF_LEASE_HELD, 43, false);
+    expect(RECOVERED[_i].log);
+}
+END_TEST
+
+/* It may have read the tasks before it heard that the life was over. */
+START_TEST(a_new_link_asks_though_it_took_the_old_life_for_its_own)
+{
+    running();
+    put("tasks/t", TASK_OF("t", "pending", ",\"attempt\":1"));
+    put("health/a", "{\"takenUpto\":\"104\"}");
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .frozen = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104 });
+    w.quiet = true;
+    list_all();
+    lease_is(HF_LEASE_HELD, LEASE, true);
+    ignore();
+    expire(LEASE);
+    expect("lost 42\n");
+    lease_is(HF_LEASE_HELD, 43, true);
+    expect("kill a#1\n");
+}
+END_TEST
+
+START_TEST(a_new_link_ends_what_owns_a_task_as_a_life_that_it_never_heard_of)
+{
+    running();
+    put_owned("t", "in_progress", 77, 105);
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    expire(LEASE);
+    w.quiet = true;
+    list_all();
+    lease_is(HF_LEASE_HELD, 43, true);
+    ignore();
+    has("agents/a/exit", "fenced");
+}
+END_TEST
+
+START_TEST(a_new_link_does_not_start_again_what_ended_while_there_was_none)
+{
+    begin();
+    take_over((struct hf_node_held){ .started = true });
+    settle_in();
+    expect("");
+    wait(60000);
+    expect("");
+}
+END_TEST
+
+/* A spec that an earlier link wrote and that is not there was removed; another is ours to mend.
+ */
+START_TEST(a_new_link_does_not_bring_back_what_was_removed)
+{
+    begin();
+    take_over((struct hf_node_held){ .spec_written = true });
+    settle_in();
+    wait(60000);
+    expect("");
+    ck_assert_ptr_null(get("agents/a/spec"));
+    put("agents/a/spec", "{\"role\":\"another\"}");
+    take_over((struct hf_node_held){ .spec_written = true });
+    settle_in();
+    ignore();
+    has("agents/a/spec", "\"role\":\"r\"");
+}
+END_TEST
+
+START_TEST(a_new_link_leaves_the_spec_of_a_guest_alone)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+
+    spec.role = (char *)"r";
+    begin_with(
+        &(struct hf_node_agent_config){
+            .name = "a",
+            .spec = &spec,
+            .foreign = true,
+            .held = { .instance_id = "m", .begun = true, .lease = LEASE, .create_rev = 101 } },
+        1, NULL);
+    put_leased("agents/a/live", "{\"host\":\"h\",\"instanceId\":\"m\"}", LEASE);
+    put("agents/a/spec", "{\"role\":\"newer\"}");
+    settle_in();
+    ignore();
+    has("agents/a/spec", "newer");
+}
+END_TEST
+
+START_TEST(a_process_that_was_made_for_an_earlier_link_is_used)
+{
+    begin();
+    take_over((struct hf_node_held){ .instance_id = "made" });
+    settle_in();
+    expect("let go amade as 104\n");
+}
+END_TEST
+
+static void registered_and_not_let_go(void)
+{
+    begin();
+    take_over((struct hf_node_held){ .instance_id = "made" });
+    put_leased("agents/a/live", "{\"host\":\"h\",\"instanceId\":\"made\"}", LEASE);
+}
+
+START_TEST(a_process_that_an_earlier_link_registered_and_did_not_let_go_is_let_go)
+{
+    registered_and_not_let_go();
+    settle_in();
+    expect("let go amade as 101\n");
+}
+END_TEST
+
+/* With what the start gave it, and nothing that other lives had. */
+START_TEST(what_an_earlier_link_registered_with_a_task_begins_with_it)
+{
+    registered_and_not_let_go();
+    put("tasks/t", "{\"id\":\"t\",\"role\":\"r\",\"state\":\"acknowledged\","
+                   "\"restored\":{\"seq\":\"3\"},\"owner\":{\"agent\":\"a\","
+                   "\"incarnation\":{\"leaseId\":\"42\",\"createRevision\":\"101\"}}}");
+    put_owned("u", "acknowledged", LEASE, 99);
+    settle_in();
+    expect("let go amade as 101 with t from 3\n");
+}
+END_TEST
+
+START_TEST(what_an_earlier_link_registered_and_nobody_wants_is_ended)
+{
+    registered_and_not_let_go();
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    settle_in();
+    expect("discard amade\n");
+    has("agents/a/exit", "terminated");
+}
+END_TEST
+
+static void add_stories(TCase *t)
+{
+    tcase_add_test(t, a_new_link_goes_on_with_the_same_incarnation);
+    tcase_add_test(t, a_new_link_knows_what_was_begun_before_it_came);
+    tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
+    tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
+                        COUNT(RECOVERED));
+    tcase_add_test(t, a_new_link_asks_though_it_took_the_old_life_for_its_own);
+    tcase_add_test(t, a_new_link_ends_what_owns_a_task_as_a_life_that_it_never_heard_of);
+    tcase_add_test(t, a_new_link_does_not_start_again_what_ended_while_there_was_none);
+    tcase_add_test(t, a_new_link_does_not_bring_back_what_was_removed);
+    tcase_add_test(t, a_new_link_leaves_the_spec_of_a_guest_alone);
+    tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
+    tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_let_go);
+    tcase_add_test(t, what_an_earlier_link_registered_with_a_task_begins_with_it);
+    tcase_add_test(t, what_an_earlier_link_registered_and_nobody_wants_is_ended);
+}
+
+int main(void)
+{
+    return run_stories("core/node_takeover", add_stories);
+}
