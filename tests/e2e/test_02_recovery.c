@@ -16,6 +16,7 @@
 #include "support/etcd.h"
 #include "support/http.h"
 #include "support/program.h"
+#include "support/records.h"
 #include "support/suite.h"
 
 #define ROOT "/holdfast/default/"
@@ -66,27 +67,6 @@ static hf_rev put(const char *key, const char *value, int64_t lease)
 
     (void)snprintf(text, sizeof text, ROOT "%s", key);
     return hft_put(&hand, text, value, lease);
-}
-
-/* A host with an agent that has the task `t`; returns the lease of them all. */
-static int64_t put_fleet(hf_rev *ret_life)
-{
-    int64_t lease = hft_grant(&hand, 60);
-    char task[256];
-
-    (void)put("hosts/h/record", "{\"capacity\":10,\"launchers\":[\"w\"]}", HF_NO_LEASE);
-    (void)put("hosts/h/live", "{\"ttl\":\"60s\"}", lease);
-    (void)put("agents/w1/spec", "{\"role\":\"r\",\"launcher\":\"w\",\"home\":\"h\"}",
-              HF_NO_LEASE);
-    *ret_life =
-        put("agents/w1/live", "{\"host\":\"h\",\"instanceId\":\"one\",\"ttl\":\"60s\"}", lease);
-    (void)snprintf(task, sizeof task,
-                   "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\","
-                   "\"owner\":{\"agent\":\"w1\",\"incarnation\":{\"createRevision\":\"%" PRId64
-                   "\"}}}",
-                   *ret_life);
-    (void)put("tasks/t", task, HF_NO_LEASE);
-    return lease;
 }
 
 /* Its agentd saw it crash: the exit and the end of the live key are one Txn that compares both
@@ -153,7 +133,7 @@ START_TEST(a_crash_resets_the_task_and_orders_one_start)
     hf_rev life;
     int64_t lease;
 
-    lease = put_fleet(&life);
+    lease = hft_put_worker(&hand, "w1", 0, &life);
     start(&a, "a");
     hft_program_until_said(&a, "event=leading", STEP_MS);
     start(&b, "b");
@@ -178,7 +158,7 @@ END_TEST
 START_TEST(an_owner_whose_keys_vanish_is_suspected_and_then_replaced)
 {
     hf_rev life;
-    int64_t lease = put_fleet(&life);
+    int64_t lease = hft_put_worker(&hand, "w1", 0, &life);
 
     /* A second host, so that not everyone is gone and somebody can take over. */
     (void)put("agents/w1/spec", "{\"role\":\"r\",\"launcher\":\"w\"}", HF_NO_LEASE);
@@ -202,7 +182,7 @@ END_TEST
 START_TEST(a_leader_that_was_stopped_writes_nothing_when_it_goes_on)
 {
     hf_rev life, term;
-    int64_t lease = put_fleet(&life);
+    int64_t lease = hft_put_worker(&hand, "w1", 0, &life);
     unsigned events;
 
     start(&a, "a");
@@ -234,7 +214,7 @@ START_TEST(a_record_that_cannot_be_read_is_named_and_stops_nothing_else)
 
     (void)put("agents/bad/spec", "{\"role\":", HF_NO_LEASE);
     (void)put("tasks/Not A Name", "{}", HF_NO_LEASE);
-    lease = put_fleet(&life);
+    lease = hft_put_worker(&hand, "w1", 0, &life);
     start(&a, "a");
     hft_program_until_said(&a, "event=leading", STEP_MS);
     hft_program_until_said(&a, "event=bad_record", STEP_MS);
@@ -332,7 +312,7 @@ START_TEST(metrics_tell_what_is_there_and_what_was_done)
 {
     HF_CLEANUP_FREE char *body = NULL, *other = NULL;
     hf_rev life;
-    int64_t lease = put_fleet(&life);
+    int64_t lease = hft_put_worker(&hand, "w1", 0, &life);
     uint16_t port = start_serving("/bin/true");
 
     hft_wait_or_fail(is_ready, &port, STEP_MS, "the leader");

@@ -11,6 +11,7 @@
 #include "io/runner.h"
 #include "support/client.h"
 #include "support/etcd.h"
+#include "support/records.h"
 #include "support/suite.h"
 
 #define ROOT "/holdfast/default/"
@@ -125,27 +126,6 @@ static hf_rev put(const char *key, const char *value, int64_t lease)
     return hft_put(&hand, text, value, lease);
 }
 
-/* A host whose agent `a` has the task `t`, all by hand; returns its lease. */
-static int64_t put_fleet(hf_rev *ret_life)
-{
-    int64_t lease = hft_grant(&hand, 60);
-    char task[256];
-
-    (void)put("hosts/h/record", "{\"capacity\":10,\"launchers\":[\"w\"]}", HF_NO_LEASE);
-    (void)put("hosts/h/live", "{\"ttl\":\"60s\"}", lease);
-    (void)put("agents/a/spec", "{\"role\":\"r\",\"launcher\":\"w\",\"home\":\"h\"}",
-              HF_NO_LEASE);
-    *ret_life =
-        put("agents/a/live", "{\"host\":\"h\",\"instanceId\":\"one\",\"ttl\":\"60s\"}", lease);
-    (void)snprintf(task, sizeof task,
-                   "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\",\"attempt\":1,"
-                   "\"owner\":{\"agent\":\"a\",\"incarnation\":{\"createRevision\":\"%" PRId64
-                   "\"}}}",
-                   *ret_life);
-    (void)put("tasks/t", task, HF_NO_LEASE);
-    return lease;
-}
-
 /* Its agentd saw it crash. */
 static void put_crash(hf_rev life)
 {
@@ -173,7 +153,7 @@ START_TEST(a_controller_resets_the_task_and_orders_a_start)
     struct hft_outcome task, command;
     hf_rev life;
 
-    (void)put_fleet(&life);
+    (void)hft_put_worker(&hand, "a", 1, &life);
     begin_controller(&controller, "c1");
     until_it_leads(&controller);
     put_crash(life);
@@ -194,7 +174,7 @@ START_TEST(the_next_leader_orders_what_the_last_one_did_not_live_to)
     struct controller first, second;
     hf_rev life;
 
-    (void)put_fleet(&life);
+    (void)hft_put_worker(&hand, "a", 1, &life);
     begin_controller(&first, "c1");
     until_it_leads(&first);
     end_controller(&first);
