@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "support/tempdir.h"
 #include "unit/suite.h"
 
