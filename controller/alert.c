@@ -117,12 +117,18 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
     close_run(alerts);
 }
 
+/* With all that it started: a script is not what hangs, but what it called. */
+static void kill_run(struct ctl_alerts *alerts)
+{
+    (void)uv_kill(-alerts->process.pid, SIGKILL);
+}
+
 static void on_time_up(uv_timer_t *timer)
 {
     struct ctl_alerts *alerts = timer->data;
 
     alerts->killed = true;
-    (void)uv_process_kill(&alerts->process, SIGKILL);
+    kill_run(alerts);
 }
 
 static void on_written(uv_write_t *write, int status)
@@ -144,6 +150,7 @@ static int spawn(struct ctl_alerts *alerts)
     uv_process_options_t options = { .exit_cb = on_exit_of,
                                      .file = alerts->args[0],
                                      .args = alerts->args,
+                                     .flags = UV_PROCESS_DETACHED, /* a group of its own */
                                      .stdio = stdio,
                                      .stdio_count = 3 };
 
@@ -173,7 +180,7 @@ static void start_next(struct ctl_alerts *alerts)
     (void)uv_timer_start(&alerts->timer, on_time_up, (uint64_t)alerts->cfg.timeout, 0);
     text = uv_buf_init(alert->json.data, (unsigned)alert->json.len);
     if (uv_write(&alerts->write, (uv_stream_t *)&alerts->input, &text, 1, on_written) != 0)
-        (void)uv_process_kill(&alerts->process, SIGKILL);
+        kill_run(alerts);
 }
 
 /* The event as it would stand in the audit trail. */
@@ -262,7 +269,7 @@ void ctl_alerts_close(struct ctl_alerts *alerts)
     if (!alerts->running)
         uv_close((uv_handle_t *)&alerts->timer, on_timer_closed);
     else if (!uv_is_closing((uv_handle_t *)&alerts->process))
-        (void)uv_process_kill(&alerts->process, SIGKILL);
+        kill_run(alerts);
 }
 
 struct ctl_alerts_stats ctl_alerts_get_stats(const struct ctl_alerts *alerts)

@@ -242,7 +242,7 @@ static uint16_t start_serving(const char *command)
 
     hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint, "--id",
                       "a", "--listen", "127.0.0.1:0", "--port-file", port_file,
-                      "--alert-command", command, NULL);
+                      "--alert-command", command, "--alert-timeout", "2s", NULL);
     hft_wait_or_fail(port_is_there, NULL, STEP_MS, "the port");
     fd = open(port_file, O_RDONLY | O_CLOEXEC);
     ck_assert_int_gt(read(fd, text, sizeof text - 1), 0);
@@ -343,23 +343,47 @@ static bool is_told(void *arg)
            strstr(text, "\"kind\":\"needs_review\"") != NULL;
 }
 
-/* The program fails once, and is run again. */
+/* Nobody may have reaped it yet. */
+static bool has_ended(void *arg)
+{
+    char path[64], text[256] = "";
+    HF_CLEANUP_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", *(const long *)arg);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 || read(fd, text, sizeof text - 1) <= 0 || strstr(text, ") Z ") != NULL;
+}
+
+static long number_in_file(const char *path)
+{
+    char text[32] = "";
+    HF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    ck_assert_int_gt(read(fd, text, sizeof text - 1), 0);
+    return strtol(text, NULL, 10);
+}
+
+/* What the program calls hangs once: both are ended, and it is run again. */
 START_TEST(an_alert_reaches_the_program_that_was_configured)
 {
-    char script[HFT_PATH_MAX + 32], told[HFT_PATH_MAX + 32];
+    char script[HFT_PATH_MAX + 32], told[HFT_PATH_MAX + 32], tried[HFT_PATH_MAX + 64];
     FILE *out;
+    long hanging;
 
     (void)snprintf(script, sizeof script, "%s/alert", server.dir.path);
     (void)snprintf(told, sizeof told, "%s/told", server.dir.path);
     out = fopen(script, "we");
     ck_assert_ptr_nonnull(out);
-    (void)fprintf(out, "#!/bin/sh\n[ -e %s.tried ] || { touch %s.tried; exit 3; }\ncat >>%s\n",
-                  told, told, told);
+    (void)snprintf(tried, sizeof tried, "%s.tried", told);
+    (void)fprintf(out, "#!/bin/sh\n[ -e %s ] || { sleep 600 & echo $! >%s; wait; }\ncat >>%s\n",
+                  tried, tried, told);
     ck_assert_int_eq(fclose(out), 0);
     ck_assert_int_eq(chmod(script, 0700), 0);
     (void)put("agents/bad/spec", "{\"role\":", HF_NO_LEASE);
     (void)start_serving(script);
     hft_wait_or_fail(is_told, told, STEP_MS, "the alert");
+    hanging = number_in_file(tried);
+    hft_wait_or_fail(has_ended, &hanging, STEP_MS, "the end of what hung");
     ck_assert(hft_program_said(&a, "event=alert_failed"));
     ck_assert_int_eq(hft_program_stop(&a), 0);
 }
