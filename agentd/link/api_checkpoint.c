@@ -106,6 +106,8 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     struct link_ask *ignored;
     int rc = stored->err;
 
+    if (rc == HF_OK && call == NULL) /* nobody names it, so nobody would remove it either */
+        link_store_drop(put->link->store, put->task, stored->store, stored->key);
     if (rc != HF_OK || call == NULL) {
         call = end_put(put);
         if (call != NULL)
@@ -118,8 +120,10 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     put->size = stored->size;
     fill_entry(put, &entry);
     rc = link_ask(call->process, &ask, on_entry, put, &ignored);
-    if (rc != HF_OK)
+    if (rc != HF_OK) {
+        link_store_drop(put->link->store, put->task, stored->store, stored->key);
         link_call_error(end_put(put), rc, NULL);
+    }
 }
 
 static void put_body(struct link_call *call, struct hf_bytes body)

@@ -92,6 +92,51 @@ START_TEST(who_asks_for_files_gets_files)
 }
 END_TEST
 
+/* The agent gives up a checkpoint while etcd does not answer, and keeps another one later. */
+#define GIVE_UP                                                                                \
+    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
+    "-d '' " TASKS "t1/start; echo one >one; echo two >two; "                                  \
+    "until [ -e go ]; do sleep 0.1; done; " CURL "-m 1 -T one " CHECKPOINT "; sleep 1; "       \
+    "echo yes >gave_up; " CURL "--retry 100 --retry-delay 1 -o kept -T two " CHECKPOINT "; "   \
+    "exec sleep 600"
+
+static int count_keys(const char *prefix)
+{
+    char *keys = NULL;
+    int count = 0;
+
+    hft_etcdctl_ok(&server, &keys, "get", "--prefix", "--keys-only", prefix, NULL);
+    for (const char *at = keys; (at = strstr(at, prefix)) != NULL; at++)
+        count++;
+    free(keys);
+    return count;
+}
+
+static bool each_body_has_its_entry(void *arg)
+{
+    int entries = count_keys(ROOT "checkpoints/t1/");
+
+    (void)arg;
+    return entries > 0 && count_keys("/holdfast-data/default/checkpoints/t1/") == entries;
+}
+
+START_TEST(a_body_that_nobody_waits_for_is_not_left_behind)
+{
+    pid_t agentd;
+
+    submit("t1", "r1", "x");
+    agentd = start("a1", (const char *[]){ "sh", "-c", GIVE_UP, dir.path, NULL });
+    await("tasks/t1", "in_progress");
+    hft_etcd_pause(&server);
+    write_file("go", "");
+    await_line("gave_up", "yes");
+    hft_etcd_resume(&server);
+    await_line("kept", "sha256");
+    hft_wait_or_fail(each_body_has_its_entry, NULL, STEP_MS, "bodies and entries");
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -102,5 +147,6 @@ int main(void)
     tcase_add_test(stories, files_go_on_when_etcd_has_no_room);
     tcase_add_test(stories, who_asks_for_etcd_alone_is_told_of_the_other_stores);
     tcase_add_test(stories, who_asks_for_files_gets_files);
+    tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
     return hft_suite_run("agentd: stores", stories, NULL);
 }
