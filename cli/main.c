@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/commands.h"
@@ -315,6 +316,7 @@ int main(int argc, char **argv)
     struct cli cli = { 0 };
     int rc;
 
+    hf_stdio_fill();
     (void)signal(SIGPIPE, SIG_IGN);
     if (command == NULL)
         return without_command(&words, argc, argv);

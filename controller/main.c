@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "controller/controller.h"
 
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
     struct hf_error err = { "out of memory" };
     int rc;
 
+    hf_stdio_fill();
     hf_alloc_tune();
     (void)signal(SIGPIPE, SIG_IGN);
     rc = hf_config_init(&cfg, groups, 2);

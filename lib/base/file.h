@@ -12,4 +12,8 @@
 int hf_file_write(const char *path, const void *data, size_t len,
                   struct hf_error *err) HF_MUST_CHECK;
 
+/* Opens /dev/null for the standard descriptors that are closed. Else they would be taken by
+ * what is opened next, which then gets what is printed. First of all in main. */
+void hf_stdio_fill(void);
+
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -75,6 +76,26 @@ START_TEST(what_cannot_be_written_says_why)
 }
 END_TEST
 
+/* In a process of its own: the test needs its own descriptors. */
+START_TEST(closed_standard_descriptors_are_filled)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        (void)close(STDIN_FILENO);
+        (void)close(STDERR_FILENO);
+        hf_stdio_fill();
+        _exit(fcntl(STDIN_FILENO, F_GETFD) == 0 && fcntl(STDOUT_FILENO, F_GETFD) == 0 &&
+                      fcntl(STDERR_FILENO, F_GETFD) == 0
+                  ? 0
+                  : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("file");
@@ -83,5 +104,6 @@ int main(void)
     tcase_add_test(t, a_file_is_replaced_and_nothing_else_is_left);
     tcase_add_test(t, what_is_no_file_is_written_to_and_stays);
     tcase_add_test(t, what_cannot_be_written_says_why);
+    tcase_add_test(t, closed_standard_descriptors_are_filled);
     return hft_suite_run("base/file", t, NULL);
 }
