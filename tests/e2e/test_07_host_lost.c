@@ -47,17 +47,18 @@ static void expect_it_elsewhere(void)
  */
 START_TEST(another_host_goes_on_from_the_checkpoint)
 {
-    hf_rev life;
+    struct hft_outcome live;
 
     hft_fleet_lead(&fleet, 0, "--home-grace", "1s", NULL);
     lose_the_home();
     expect_it_elsewhere();
-    life = hft_fleet_look(&fleet, "agents/w1/live").create_rev;
+    live = hft_fleet_look(&fleet, "agents/w1/live");
     hft_fleet_host_again(&fleet, 0);
     hft_fleet_await(&fleet, "hosts/h1/live", "\"bootId\"");
     hft_fleet_submit(&fleet, "u", 3, 0.1);
     ck_assert_uint_eq(hft_fleet_until_done(&fleet, "u", 3), 1);
-    ck_assert_int_eq(hft_fleet_look(&fleet, "agents/w1/live").create_rev, life);
+    ck_assert_int_eq(hft_fleet_look(&fleet, "agents/w1/live").mod_rev, live.mod_rev);
+    ck_assert_int_eq(live.mod_rev, live.create_rev); /* nobody ever wrote it but its own Txn */
     hft_fleet_check(&fleet);
 }
 END_TEST
