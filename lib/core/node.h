@@ -134,8 +134,9 @@ struct hf_node_key {
 };
 
 /* Gives up to `max` keys that must exist under `lease` and returns how many there are. Lesser
- * or no keys than what runs prove nothing: HF_EAGAIN while a process runs that is not
- * registered under that lease, and is neither to be killed. 0: nothing runs at all. */
+ * or no keys than what runs prove nothing: HF_EAGAIN while a process is let run that is not
+ * registered under that lease. One that stands still does so until it is, and one that holds
+ * needs no lease: neither keeps the others waiting. 0: nothing runs at all. */
 int hf_node_get_keys(const struct hf_node *node, int64_t lease, struct hf_node_key *ret_keys,
                      size_t max) HF_MUST_CHECK;
 

@@ -160,10 +160,21 @@ static bool runs(const struct node_agent *a)
     return a->process == PROCESS_BEGUN;
 }
 
+/* It does not run under this lease, and will not: whatever becomes of it, the others need not
+ * wait for it. */
+static bool is_apart(const struct node_agent *a)
+{
+    const Holdfast__V1__Spec *spec = hf_node_spec(a);
+
+    return a->frozen || a->asked == ASKED_KILL ||
+           (spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__hold);
+}
+
 int hf_node_get_keys(const struct hf_node *node, int64_t lease, struct hf_node_key *ret_keys,
                      size_t max)
 {
     size_t count = 0;
+    bool any = false;
 
     if (node->host_rev != 0 && node->host_lease == lease && count++ < max)
         ret_keys[count - 1] =
@@ -173,14 +184,15 @@ int hf_node_get_keys(const struct hf_node *node, int64_t lease, struct hf_node_k
         const struct node_agent *a = node->agents[i];
         bool here = a->reg == REG_HOLDS && a->life.lease == lease;
 
-        if (runs(a) && !here && a->asked != ASKED_KILL)
+        if (runs(a) && !here && !is_apart(a))
             return HF_EAGAIN;
+        any = any || (runs(a) && a->asked != ASKED_KILL);
         if (here && (runs(a) || a->process == PROCESS_HELD) && count++ < max)
             ret_keys[count - 1] =
                 (struct hf_node_key){ .key = { HF_KEY_AGENT_LIVE, .name = a->name },
                                       .create_rev = a->life.create_rev };
     }
-    return (int)count;
+    return any && count == 0 ? HF_EAGAIN : (int)count;
 }
 
 /* Views. */

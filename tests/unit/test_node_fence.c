@@ -371,6 +371,41 @@ START_TEST(a_rejoin_waits_for_its_old_key_to_go)
 }
 END_TEST
 
+/* a cannot rejoin: its old key stays. The lease can be proven for b all the same, or b would
+ * stand still for as long as a does. */
+START_TEST(one_that_cannot_rejoin_keeps_nobody_else_waiting)
+{
+    static const Holdfast__V1__Spec__Fence FENCES[] = { HOLDFAST__V1__SPEC__FENCE__freeze,
+                                                        HOLDFAST__V1__SPEC__FENCE__hold };
+    Holdfast__V1__Spec first = HOLDFAST__V1__SPEC__INIT, other = HOLDFAST__V1__SPEC__INIT;
+    struct hf_node_key keys[4];
+
+    first.role = other.role = (char *)"r";
+    first.launcher = other.launcher = (char *)"sh";
+    first.fence = FENCES[_i];
+    begin_with((struct hf_node_agent_config[]){ { .name = "a", .spec = &first },
+                                                { .name = "b", .spec = &other } },
+               2, NULL);
+    settle_in();
+    ignore();
+    lease_is(HF_LEASE_LOST, 0, true);
+    run_node();
+    ck_assert_int_eq(hf_node_get_keys(w.node, 43, keys, 4), HF_EAGAIN);
+    erase("hosts/h/live");
+    erase("agents/b/live");
+    lease_is(HF_LEASE_HELD, 43, true);
+    ignore();
+    ck_assert_int_eq(find(ROOT "agents/a/live")->lease, LEASE);
+    ck_assert_int_eq(hf_node_get_keys(w.node, 43, keys, 4), 2);
+    ck_assert_str_eq(keys[0].key.name, "h");
+    ck_assert_str_eq(keys[1].key.name, "b");
+    lease_is(HF_LEASE_HELD, 43, false);
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "thaw b"));
+    ck_assert_ptr_null(strstr(w.log, "thaw a"));
+}
+END_TEST
+
 START_TEST(a_rejoin_whose_outcome_is_unknown_is_recognised)
 {
     running();
@@ -531,6 +566,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, an_agent_that_is_not_wanted_any_more_does_not_rejoin);
     tcase_add_test(t, an_incarnation_that_is_to_end_does_not_escape_into_the_next);
     tcase_add_test(t, a_rejoin_waits_for_its_old_key_to_go);
+    tcase_add_loop_test(t, one_that_cannot_rejoin_keeps_nobody_else_waiting, 0, 2);
     tcase_add_test(t, a_rejoin_whose_outcome_is_unknown_is_recognised);
     tcase_add_test(t, a_key_of_ours_that_goes_while_the_lease_seems_held_is_a_lost_lease);
     tcase_add_test(t, so_is_the_key_of_the_host);
