@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "bench/as_test.h"
 #include "bench/ours.h"
 #include "support/etcd.h"
 
@@ -283,8 +284,6 @@ static void run_all(const char *endpoint)
             COUNT(IDLE));
 }
 
-/* tests/support reports what goes wrong to Check, so the run is a Check test in this process.
- */
 START_TEST(bench)
 {
     const char *const flags[] = { "--backend-batch-limit=500", NULL };
@@ -295,24 +294,6 @@ START_TEST(bench)
     hft_etcd_done(&server);
 }
 END_TEST
-
-static int run_as_test(void)
-{
-    Suite *suite = suite_create("bench");
-    TCase *tcase = tcase_create("bench");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, bench);
-    tcase_set_timeout(tcase, 0);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_SILENT);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
 
 static void find_programs(void)
 {
@@ -341,5 +322,5 @@ int main(int argc, char **argv)
             only = argv[i];
     }
     find_programs();
-    return run_as_test();
+    return hfb_run_as_test(bench, CK_SILENT);
 }

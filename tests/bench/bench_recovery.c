@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "bench/as_test.h"
 #include "bench/recovery.h"
 #include "bench/recovery_fleet.h"
 #include "bench/recovery_peers.h"
@@ -27,8 +28,8 @@
 
 enum {
     MOST_ROUNDS = 200,
-    PERIOD_MS = 1200, /* some pause when their child did not live for a second */
-    SLOW_EVERY = 5,   /* rounds between two turns of those that take seconds */
+    AGE_MS = 1200,  /* some pause when their child did not live for a second */
+    SLOW_EVERY = 5, /* rounds between two turns of those that take seconds */
     TRACES = 15,
     COMMITS = 100,
     MOST_ENDS = 256, /* of children that hold a connection */
@@ -121,6 +122,23 @@ static struct charge *await_told(const char *name, unsigned times)
     return charge;
 }
 
+/* Everybody has lived so long that nobody pauses before a restart. */
+static void await_age(void)
+{
+    for (;;) {
+        struct pollfd wait = { .fd = listener, .events = POLLIN };
+        int64_t born = 0, left;
+
+        hear();
+        for (size_t i = 0; i < charge_count; i++)
+            born = charges[i].news.held_ns > born ? charges[i].news.held_ns : born;
+        left = born + AGE_MS * INT64_C(1000000) - hfb_now_ns();
+        if (left <= 0)
+            return;
+        (void)poll(&wait, 1, (int)(left / 1000000) + 1);
+    }
+}
+
 /* Kills the one of that name and returns how long its successor took, in milliseconds. */
 static double measure(const char *name)
 {
@@ -208,17 +226,13 @@ static void run_rounds(struct series *ours, struct series theirs[HFB_PEERS],
                        const pid_t peers[HFB_PEERS])
 {
     for (unsigned i = 0; i < rounds; i++) {
-        int64_t begun = hfb_now_ns(), left;
-
         (void)fprintf(stderr, "\rround %u of %u", i + 1, rounds);
+        await_age();
         add(ours, measure_ours(i));
         for (enum hfb_peer p = 0; p < HFB_PEERS; p++) {
             if (peers[p] != 0 && (!hfb_peer_is_slow(p) || i % SLOW_EVERY == 0))
                 add(&theirs[p], measure(hfb_peer_name(p)));
         }
-        left = begun + PERIOD_MS * INT64_C(1000000) - hfb_now_ns();
-        if (left > 0)
-            (void)usleep((useconds_t)(left / 1000));
     }
     (void)fputc('\n', stderr);
 }
@@ -312,7 +326,6 @@ static void run_recovery(struct hfb_fleet *fleet)
         (void)await_told(name, 1);
     }
     start_peers(fleet->dir.path, peers);
-    (void)usleep(PERIOD_MS * 1000);
     run_rounds(&ours, theirs, peers);
     report_recovery(&ours, theirs);
     trace_recovery(fleet);
@@ -350,8 +363,6 @@ static bool is_wanted(const char *what)
     return only == NULL || strcmp(only, what) == 0;
 }
 
-/* tests/support reports what goes wrong to Check, so the run is a Check test in this process.
- */
 START_TEST(bench)
 {
     struct hfb_fleet fleet;
@@ -370,24 +381,6 @@ START_TEST(bench)
     hfb_fleet_done(&fleet);
 }
 END_TEST
-
-static int run_as_test(void)
-{
-    Suite *suite = suite_create("bench");
-    TCase *tcase = tcase_create("bench");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, bench);
-    tcase_set_timeout(tcase, 0);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
 
 static void find_child(void)
 {
@@ -419,5 +412,5 @@ int main(int argc, char **argv)
         }
     }
     find_child();
-    return run_as_test();
+    return hfb_run_as_test(bench, CK_NORMAL);
 }
