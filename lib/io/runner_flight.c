@@ -89,11 +89,16 @@ static void launch(struct hf_flight *flight)
     runner->sent++;
 }
 
-void hf_flights_launch(struct hf_runner *runner)
+static bool has_room(const struct hf_runner *runner)
 {
     size_t most = runner->cfg.writes_at_once > 0 ? runner->cfg.writes_at_once : WRITES_AT_ONCE;
 
-    for (struct hf_flight *flight = runner->flights; flight != NULL && runner->sent < most;
+    return runner->sent < most;
+}
+
+void hf_flights_launch(struct hf_runner *runner)
+{
+    for (struct hf_flight *flight = runner->flights; flight != NULL && has_room(runner);
          flight = flight->next) {
         if (flight->state == HF_FLIGHT_WAITING && flight->blockers == 0)
             launch(flight);
@@ -116,6 +121,8 @@ void hf_flight_start(struct hf_runner *runner, struct hf_intent *intent)
     *runner->flights_end = flight;
     runner->flights_end = &flight->next;
     runner->stats.flights++;
+    if (flight->blockers == 0 && has_room(runner))
+        launch(flight); /* others of this turn may take their time */
 }
 
 static void remove_flight(struct hf_runner *runner, struct hf_flight **link)
