@@ -437,7 +437,7 @@ static int on_answer(struct hf_node *node, struct hf_event_answer *answer)
     int err;
 
     if (a == NULL)
-        return HF_OK;
+        return hf_node_ahead_answer(node, answer);
     op = a->flight.op;
     if (a->flight.is_void && op != OP_ASK)
         err = HF_OK;
@@ -470,6 +470,7 @@ static void on_verified(struct hf_node *node, const struct hf_event_verified *ve
         if (is_beside(node->agents[i], verified->token))
             hf_node_restore_verified(node->agents[i], verified->err);
     }
+    hf_node_ahead_verified(node, verified);
     if (a == NULL)
         return;
     if (!a->flight.is_void)
@@ -518,12 +519,13 @@ static const struct {
     int (*decide)(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
     bool beside; /* while something is under way, too */
 } DECIDERS[] = {
-    { hf_node_reply, true },   { hf_node_recognise, true },
-    { hf_node_keep, true },    { hf_node_write_end, false },
-    { hf_node_reap, false },   { hf_node_rejoin, false },
-    { hf_node_settle, false }, { hf_node_write_spec, false },
-    { hf_node_start, false },  { hf_node_let_go, true },
-    { hf_node_serve, false },  { hf_node_write_report, false },
+    { hf_node_reply, true },         { hf_node_recognise, true },
+    { hf_node_keep, true },          { hf_node_write_end, false },
+    { hf_node_reap, false },         { hf_node_rejoin, false },
+    { hf_node_settle, false },       { hf_node_write_spec, false },
+    { hf_node_look_ahead, true },    { hf_node_start, false },
+    { hf_node_let_go, true },        { hf_node_serve, false },
+    { hf_node_write_report, false },
 };
 
 static bool is_free(const struct hf_node *node, struct node_agent *a)

@@ -52,6 +52,7 @@ struct hf_node_policy {
     uint32_t max_asks;      /* of one agent that wait at once; more are HF_ELIMIT: 32 */
     uint32_t claim_spread;  /* a claim takes one of so many that are equally good: 8 */
     uint32_t max_guests;    /* agents of other hosts that may be started here: 64 */
+    bool make_ahead;        /* a process whose start will probably be ordered: yes */
     struct hf_restart_policy restart; /* while nobody leads */
     struct hf_chain_policy chain;     /* of a recovery's checkpoints */
 };

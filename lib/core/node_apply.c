@@ -167,6 +167,7 @@ static void clear_told(struct node_agent *a)
 void hf_node_free_agent(struct node_agent *a)
 {
     clear_told(a);
+    hf_node_drop_ahead(a);
     hf_node_forget_process(a);
     hf_node_clear_cell(&a->task);
     hf_json_free(a->config);
@@ -178,7 +179,8 @@ void hf_node_free_agent(struct node_agent *a)
 static bool is_idle_guest(const struct node_agent *a)
 {
     return a->guest && a->process == PROCESS_NONE && a->reg == REG_NONE &&
-           a->flight.token == 0 && !hf_node_exists(&a->command) && a->asks == NULL;
+           a->flight.token == 0 && a->spare.process == PROCESS_NONE &&
+           !hf_node_exists(&a->command) && a->asks == NULL;
 }
 
 /* Room for a guest is made by forgetting one that has gone. */

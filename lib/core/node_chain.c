@@ -15,7 +15,8 @@ static int64_t seq_of(const Holdfast__V1__CheckpointRef *entry)
 /* Begins when the task is known, and anew when its newest checkpoint is another. */
 static void begin_walk(struct node_agent *a, const Holdfast__V1__Task *task)
 {
-    hf_node_clear_cells(&a->chain, &a->chain_count, &a->chain_cap);
+    if (a->ahead.stage == AHEAD_NONE)
+        hf_node_clear_cells(&a->chain, &a->chain_count, &a->chain_cap);
     a->head = seq_of(task->checkpoint);
     a->checkpoint = 0;
     a->chain_at = 0;
@@ -31,7 +32,7 @@ static struct hf_cell *find_cell(const struct node_agent *a, int64_t seq)
     return NULL;
 }
 
-static const Holdfast__V1__Checkpoint *find_entry(const struct node_agent *a, int64_t seq)
+const Holdfast__V1__Checkpoint *hf_node_find_entry(const struct node_agent *a, int64_t seq)
 {
     const struct hf_cell *cell = find_cell(a, seq);
 
@@ -60,7 +61,7 @@ static int verify_beside(struct hf_node *node, struct node_agent *a,
 static int verify(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,
                   const struct hf_chain_step *step, struct hf_intent *ret)
 {
-    const Holdfast__V1__Checkpoint *entry = find_entry(a, step->seq);
+    const Holdfast__V1__Checkpoint *entry = hf_node_find_entry(a, step->seq);
 
     if (entry != NULL && !is_broken(task, entry)) {
         if (a->walking != NULL && step->wait > 0) { /* who runs can ask again */
@@ -76,6 +77,10 @@ static int verify(struct hf_node *node, struct node_agent *a, const Holdfast__V1
         }
         a->chain_waited = false;
         a->chain_at = step->seq;
+        if (a->ahead.whole == step->seq) {
+            hf_node_chain_verified(a, HF_OK);
+            return NODE_GO_ON;
+        }
         return a->walking != NULL ? verify_beside(node, a, entry, ret)
                                   : hf_node_verify(node, a, entry, ret);
     }
@@ -112,6 +117,7 @@ static int end_walk(struct hf_node *node, struct node_agent *a, const Holdfast__
         told = end_for_agent(a, step) && told;
     else if (step->verdict == HF_CHAIN_REFUSE)
         hf_node_keep_text(a->failed, step->why);
+    hf_node_drop_ahead(a);
     hf_node_clear_cells(&a->chain, &a->chain_count, &a->chain_cap);
     if (!told)
         return NODE_GO_ON;
@@ -135,30 +141,67 @@ static int go_along(struct hf_node *node, struct node_agent *a, const Holdfast__
     return rc;
 }
 
-int hf_node_walk(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,
-                 struct hf_intent *ret)
+/* Of a start it was read beside the task. */
+static int need_recovery(struct hf_node *node, struct node_agent *a,
+                         const Holdfast__V1__Task *task, struct hf_intent *ret)
 {
-    if (a->walk == WALK_NONE || a->head != seq_of(task->checkpoint))
-        begin_walk(a, task);
-    switch (a->walk) {
-    case WALK_RECOVERY:
+    if (a->walking == NULL && a->ahead.recovery_token != 0)
+        return NODE_REST;
+    if (a->walking != NULL || a->ahead.recovery_rev != a->command_rev)
         return hf_node_read(
             node, a, OP_RECOVERY,
             (struct hf_intent_read){ .key = { HF_KEY_RECOVERY, .name = task->id } }, ret);
-    case WALK_CHAIN:
+    a->walk = WALK_CHAIN;
+    return NODE_GO_ON;
+}
+
+static void begin_verifying(const struct hf_node *node, struct node_agent *a)
+{
+    hf_chain_init(&a->walker, &node->policy.chain, a->head, &a->recover);
+    a->walk = WALK_VERIFY;
+}
+
+static int need_chain(struct hf_node *node, struct node_agent *a,
+                      const Holdfast__V1__Task *task, struct hf_intent *ret)
+{
+    int rc = hf_node_wait_ahead(node, a);
+
+    if (rc != NODE_GO_ON)
+        return rc;
+    if (a->ahead.stage == AHEAD_NONE)
         return hf_node_read(node, a, OP_CHAIN,
                             (struct hf_intent_read){ .whole_scope = true,
                                                      .scope = HF_KEY_IN_CHECKPOINTS_TASK,
                                                      .name = task->id },
                             ret);
-    case WALK_VERIFY: return go_along(node, a, task, ret);
-    case WALK_NONE:
-    case WALK_OVER: break;
-    }
+    begin_verifying(node, a);
     return NODE_GO_ON;
 }
 
-static int take_entries(struct node_agent *a, struct hf_event_answer *answer)
+int hf_node_walk(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,
+                 struct hf_intent *ret)
+{
+    int rc = NODE_GO_ON;
+
+    if (a->walk == WALK_NONE || a->head != seq_of(task->checkpoint))
+        begin_walk(a, task);
+    if (a->walk == WALK_RECOVERY)
+        rc = need_recovery(node, a, task, ret);
+    if (a->walk == WALK_CHAIN && rc == NODE_GO_ON)
+        rc = need_chain(node, a, task, ret);
+    if (a->walk == WALK_VERIFY && rc == NODE_GO_ON)
+        rc = go_along(node, a, task, ret);
+    return rc;
+}
+
+void hf_node_take_recovery(struct node_agent *a, const struct hf_event_answer *answer)
+{
+    const ProtobufCMessage *record = answer->found_count > 0 ? answer->found[0].record : NULL;
+
+    a->recover = hf_recover_load((const Holdfast__V1__Recovery *)record);
+}
+
+int hf_node_take_entries(struct node_agent *a, struct hf_event_answer *answer)
 {
     if (!hf_grow(&a->chain, &a->chain_cap, a->chain_count + answer->found_count,
                  sizeof *a->chain))
@@ -180,25 +223,21 @@ int hf_node_chain_answer(const struct hf_node *node, struct node_agent *a,
     if (a->walk != (a->flight.op == OP_RECOVERY ? WALK_RECOVERY : WALK_CHAIN))
         return HF_OK; /* whoever asked does not wait for it any more */
     if (a->flight.op == OP_RECOVERY) {
-        const ProtobufCMessage *record =
-            answer->found_count > 0 ? answer->found[0].record : NULL;
-
-        a->recover = hf_recover_load((const Holdfast__V1__Recovery *)record);
+        hf_node_take_recovery(a, answer);
         a->walk = WALK_CHAIN;
         return HF_OK;
     }
-    if (take_entries(a, answer) != HF_OK)
+    if (hf_node_take_entries(a, answer) != HF_OK)
         return HF_ENOMEM;
     if (answer->more)
         return HF_OK;
-    hf_chain_init(&a->walker, &node->policy.chain, a->head, &a->recover);
-    a->walk = WALK_VERIFY;
+    begin_verifying(node, a);
     return HF_OK;
 }
 
 void hf_node_chain_verified(struct node_agent *a, int err)
 {
-    const Holdfast__V1__Checkpoint *entry = find_entry(a, a->chain_at);
+    const Holdfast__V1__Checkpoint *entry = hf_node_find_entry(a, a->chain_at);
     enum hf_chain_result result = HF_CHAIN_UNREADABLE;
 
     if (err == HF_OK)

@@ -230,6 +230,8 @@ static void on_ended(struct hf_node *node, struct node_agent *a,
     hf_node_keep_text(a->exit_text, news->text);
     if (a->process == PROCESS_HELD && a->reg != REG_HOLDS)
         hf_node_keep_text(a->failed, "its process ended before its program began");
+    if (a->process == PROCESS_BEGUN && a->end == END_NONE)
+        hf_node_expect_order(node, a);
     a->process = PROCESS_ENDED;
     hf_node_refuse_asks(a, HF_EFENCED, "the process that asked is gone");
 }
@@ -257,6 +259,8 @@ void hf_node_on_process(struct hf_node *node, const struct hf_event_process *new
 {
     struct node_agent *a = hf_node_find(node, news->agent);
 
+    if (a != NULL)
+        hf_node_on_spare(a, news);
     if (a == NULL || strcmp(a->instance, news->instance_id) != 0 || a->instance[0] == '\0')
         return;
     a->dirty = true;

@@ -4,6 +4,7 @@
  *     node_apply.c   what etcd told: cells, the index of claimable work, agents of other hosts
  *     node_host.c    the host's own registration, and the specs of its agents
  *     node_start.c   from a reason to start to a program that begins
+ *     node_ahead.c   what a start will need, read before it is ordered
  *     node_chain.c   which checkpoint a recovery, or an agent that asks, goes on from
  *     node_fence.c   the lease: freeze, thaw, rejoin
  *     node_adopt.c   the tasks of a life before
@@ -158,6 +159,29 @@ struct node_live {
     Google__Protobuf__Duration ttl, heartbeat, ping;
 };
 
+/* What was read before a start is ordered, or beside its task. */
+struct node_ahead {
+    enum { AHEAD_NONE, AHEAD_CHAIN, AHEAD_BODY, AHEAD_OVER } stage; /* NONE: not expected */
+    char task[HF_NAME_SIZE]; /* that it was at when it ended */
+    uint64_t token;          /* of what is under way; 0: nothing */
+    int64_t chain_rev;       /* the chain is as of it; 0: not read yet */
+    int64_t whole;           /* its newest entry, if that was found to be whole */
+    hf_ms until;             /* then it is too old */
+    bool make;               /* a process is to be made as well */
+    uint64_t recovery_token;
+    int64_t recovery_rev; /* of the command that its recovery was read for */
+};
+
+/* A process that was made for an order which is expected while the end of the one before it is
+ * written. */
+struct node_spare {
+    enum node_process process; /* NONE, MAKING or HELD */
+    int32_t pid;
+    int64_t start_time;
+    hf_ms until; /* then it is discarded, unless there is something to start */
+    char instance[HF_ID_LEN + 1];
+};
+
 struct node_agent {
     const char *name;
     hf_ms wake_at;
@@ -194,6 +218,8 @@ struct node_agent {
     struct hf_cell *chain;
     size_t chain_count, chain_cap;
     struct hf_chain walker;
+    struct node_ahead ahead;
+    struct node_spare spare;
     struct hf_recover recover;
     int64_t chain_at;
     int64_t checkpoint; /* to begin from */
@@ -394,6 +420,7 @@ Google__Protobuf__Duration hf_node_duration(hf_ms value);
 void hf_node_fill_live(const struct hf_node *node, const struct node_agent *a,
                        struct node_live *ret);
 void hf_node_forget_start(struct node_agent *a);
+bool hf_node_may_begin(const struct hf_node *node);
 int hf_node_start(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 int hf_node_let_go(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 /* The task that it begins with; NULL: none, should an earlier attempt have had one. */
@@ -402,9 +429,26 @@ void hf_node_on_refused(struct node_agent *a, const struct hf_event_outcome *out
 int hf_node_start_answer(struct hf_node *node, struct node_agent *a,
                          struct hf_event_answer *answer) HF_MUST_CHECK;
 
+/* node_ahead.c */
+void hf_node_drop_ahead(struct node_agent *a);
+/* It has just died. */
+void hf_node_expect_order(struct hf_node *node, struct node_agent *a);
+void hf_node_on_spare(struct node_agent *a, const struct hf_event_process *news);
+void hf_node_take_spare(struct node_agent *a);
+int hf_node_look_ahead(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
+/* Of the task that a command names, once, if it is the expected one. */
+int hf_node_read_recovery(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
+int hf_node_ahead_answer(struct hf_node *node, struct hf_event_answer *answer) HF_MUST_CHECK;
+void hf_node_ahead_verified(struct hf_node *node, const struct hf_event_verified *verified);
+/* NODE_REST: the chain comes. Else it is there if there still is something ahead. */
+int hf_node_wait_ahead(struct hf_node *node, struct node_agent *a);
+
 /* node_chain.c */
 int hf_node_walk(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,
                  struct hf_intent *ret);
+const Holdfast__V1__Checkpoint *hf_node_find_entry(const struct node_agent *a, int64_t seq);
+void hf_node_take_recovery(struct node_agent *a, const struct hf_event_answer *answer);
+int hf_node_take_entries(struct node_agent *a, struct hf_event_answer *answer) HF_MUST_CHECK;
 int hf_node_chain_answer(const struct hf_node *node, struct node_agent *a,
                          struct hf_event_answer *answer) HF_MUST_CHECK;
 void hf_node_chain_verified(struct node_agent *a, int err);

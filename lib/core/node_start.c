@@ -8,7 +8,8 @@
 void hf_node_forget_start(struct node_agent *a)
 {
     hf_node_clear_cell(&a->task);
-    hf_node_clear_cells(&a->chain, &a->chain_count, &a->chain_cap);
+    if (a->ahead.stage == AHEAD_NONE)
+        hf_node_clear_cells(&a->chain, &a->chain_count, &a->chain_cap);
     free(a->resume);
     a->resume = NULL;
     a->start_sent = false;
@@ -262,12 +263,10 @@ static int give_up(struct hf_node *node, struct node_agent *a, enum node_why why
     return hf_node_alert(node, a, HOLDFAST__V1__EVENT__KIND__ended, a->end_text, ret);
 }
 
-static int make(struct hf_node *node, struct node_agent *a, enum node_why why,
-                struct hf_intent *ret)
+static int make(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
     hf_node_make_id(node, a->instance);
     a->process = PROCESS_MAKING;
-    a->start_why = why;
     a->life = (struct hf_life){ .agent = a->name };
     (void)hf_node_tell(a, HF_PROCESS_MAKE, a->why, ret);
     ret->process.spec = hf_node_spec(a);
@@ -317,6 +316,7 @@ static int enrol(struct hf_node *node, struct node_agent *a, enum node_why why,
         hf_row_local_restart(&ret->plan, &live.start);
     rc = hf_node_send(node, a, OP_START, a->why, ret);
     if (rc == NODE_INTENT) {
+        a->start_why = why;
         a->start_sent = true;
         a->command_rev = 0; /* whatever becomes of it, the task is another one then */
     }
@@ -328,6 +328,7 @@ static int throw_away(struct node_agent *a, const char *why, struct hf_intent *r
     memcpy(a->discarded, a->instance, sizeof a->discarded);
     (void)hf_node_tell(a, HF_PROCESS_DISCARD, why, ret);
     ret->process.instance_id = a->discarded;
+    hf_node_drop_ahead(a);
     hf_node_forget_process(a); /* should it be registered all the same, that is reaped */
     return NODE_INTENT;
 }
@@ -344,7 +345,7 @@ static int discard(struct hf_node *node, struct node_agent *a, struct hf_intent 
     return throw_away(a, "there is no reason to start it any more", ret);
 }
 
-static bool may_begin(const struct hf_node *node)
+bool hf_node_may_begin(const struct hf_node *node)
 {
     return hf_node_lease_holds(node) ||
            (node->lease.lease != 0 && hf_node_lacks(node, HF_MUTANT_START_JEOPARDY));
@@ -359,8 +360,11 @@ static int go_ahead(struct hf_node *node, struct node_agent *a, enum node_why wh
     int rc = NODE_GO_ON;
 
     if (fault == NULL && a->process == PROCESS_NONE)
-        return make(node, a, why, ret);
+        return make(node, a, ret);
     if (why == START_COMMAND && needs_task(a)) {
+        rc = hf_node_read_recovery(node, a, ret);
+        if (rc != NODE_GO_ON)
+            return rc;
         a->read_rev = a->command.seen.mod_rev;
         return hf_node_read(
             node, a, OP_COMMAND_TASK,
@@ -387,13 +391,14 @@ int hf_node_start(struct hf_node *node, struct node_agent *a, struct hf_intent *
         return NODE_GO_ON;
     if (!a->known || !hf_node_is_told(node, a))
         return NODE_GO_ON;
+    hf_node_take_spare(a);
     why = why_start(node, a);
     if (why == START_NONE && a->process == PROCESS_NONE)
         a->failed[0] = '\0'; /* nobody waits for what failed, and the next start is another */
     if (why == START_NONE)
         return a->process == PROCESS_HELD ? discard(node, a, ret) : NODE_GO_ON;
     a->needless_at = HF_NODE_NEVER;
-    if (!may_begin(node) || node->host_rev == 0) {
+    if (!hf_node_may_begin(node) || node->host_rev == 0) {
         a->next = "it is started when the lease is held and the host registered";
         return NODE_GO_ON;
     }
@@ -438,11 +443,13 @@ int hf_node_start_answer(struct hf_node *node, struct node_agent *a,
 
 int hf_node_let_go(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
-    if (a->process != PROCESS_HELD || a->reg != REG_HOLDS || !a->settled || !may_begin(node))
+    if (a->process != PROCESS_HELD || a->reg != REG_HOLDS || !a->settled ||
+        !hf_node_may_begin(node))
         return NODE_GO_ON;
     a->process = PROCESS_BEGUN;
     a->begun_at = node->now;
     a->started = a->boot_over = true;
+    hf_node_drop_ahead(a);
     if (a->start_why == START_LOCAL)
         hf_restart_on_ordered(&a->restart, node->now);
     hf_node_say(a, "it is registered", "nothing", HF_NODE_NEVER);

@@ -26,6 +26,7 @@ struct hf_node_policy hf_node_policy_default(void)
         .max_asks = 32,
         .claim_spread = 8,
         .max_guests = 64,
+        .make_ahead = true,
         .restart = hf_restart_policy_default(),
         .chain = hf_chain_policy_default(),
     };

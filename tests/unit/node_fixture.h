@@ -405,6 +405,20 @@ static inline void running(void)
 #define TASK_OF(id, state, extra)                                                              \
     "{\"id\":\"" id "\",\"role\":\"r\",\"state\":\"" state "\"" extra "}"
 
+/* Of the task t. */
+static inline void put_checkpoints(int64_t count)
+{
+    char key[100], value[300];
+
+    for (int64_t seq = 1; seq <= count; seq++) {
+        (void)snprintf(key, sizeof key, "checkpoints/t/%019lld", (long long)seq);
+        (void)snprintf(value, sizeof value,
+                       "{\"task\":\"t\",\"seq\":\"%lld\",\"parent\":\"%lld\"}", (long long)seq,
+                       (long long)seq - 1);
+        put(key, value);
+    }
+}
+
 /* A task that may be claimed. */
 static inline void put_pending(const char *id, const char *extra)
 {

@@ -394,7 +394,7 @@ START_TEST(who_dies_while_it_waits_is_answered_and_what_was_under_way_ends)
     run_node();
     w.log[0] = '\0';
     news("a", HF_PROCESS_ENDED, 1, NULL);
-    expect("reply 1 EFENCED\n");
+    expect("reply 1 EFENCED\nmake a#2\n");
     arrive();
     expect("");
     has("agents/a/exit", "\"incarnation\"");

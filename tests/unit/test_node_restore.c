@@ -1,19 +1,6 @@
 /* What an agent that runs is given to go on from, and that its task says so first. */
 #include "unit/node_fixture.h"
 
-static void put_checkpoints(int64_t count)
-{
-    char key[100], value[300];
-
-    for (int64_t seq = 1; seq <= count; seq++) {
-        (void)snprintf(key, sizeof key, "checkpoints/t/%019lld", (long long)seq);
-        (void)snprintf(value, sizeof value,
-                       "{\"task\":\"t\",\"seq\":\"%lld\",\"parent\":\"%lld\"}", (long long)seq,
-                       (long long)seq - 1);
-        put(key, value);
-    }
-}
-
 /* a owns t, which has two checkpoints; as the ask 1. */
 static void resuming(void)
 {

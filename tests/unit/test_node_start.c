@@ -13,19 +13,6 @@ static void ended(void)
     ignore();
 }
 
-static void put_checkpoints(int64_t count)
-{
-    char key[100], value[300];
-
-    for (int64_t seq = 1; seq <= count; seq++) {
-        (void)snprintf(key, sizeof key, "checkpoints/t/%019lld", (long long)seq);
-        (void)snprintf(value, sizeof value,
-                       "{\"task\":\"t\",\"seq\":\"%lld\",\"parent\":\"%lld\"}", (long long)seq,
-                       (long long)seq - 1);
-        put(key, value);
-    }
-}
-
 START_TEST(a_command_starts_it)
 {
     ended();
