@@ -169,6 +169,7 @@ static int make_node(struct link *link)
     fill_record(link, &record, launchers, &pool);
     cfg.agents = agents;
     cfg.policy.stop_grace = link->settings->stop_grace;
+    cfg.policy.make_ahead = !link->settings->once;
     link->node = hf_node_new(&cfg);
     free(agents);
     return link->node != NULL ? HF_OK : HF_ENOMEM;
@@ -472,6 +473,10 @@ static void on_prepare(uv_prepare_t *prepare)
     struct link *link = prepare->data;
 
     if (!link->dirty || link->runner == NULL || link->over)
+        return;
+    /* What is about to be decided is more urgent, once. */
+    link->put_off = !link->put_off && hf_runner_is_due(link->runner);
+    if (link->put_off)
         return;
     link->dirty = false;
     link_process_deliver(link);

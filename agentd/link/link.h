@@ -94,7 +94,7 @@ struct link {
     struct link_later *later; /* news that must wait until the runner may be fed */
     uint64_t last_token;
     enum hf_lease_state lease_state;
-    bool was_ready, dirty, memo_due;
+    bool was_ready, dirty, put_off, memo_due;
 
     bool stopping; /* nothing begins any more, and etcd is told that the host leaves */
     bool leaving;  /* it was told, as far as that is possible, and the agents are to end */
