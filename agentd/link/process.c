@@ -260,6 +260,15 @@ void link_process_on_agent(const struct agentd_agent *told, const char *blob, vo
     tell_news(process);
 }
 
+/* One that runs is more than one that ran, whose end may have to be written; what was made in
+ * good time for its successor can be made again. */
+static int rank(const struct link_process *process)
+{
+    bool ended = process->state == AGENTD_STATE_ENDED;
+
+    return process->begun ? (ended ? 2 : 3) : (ended ? 0 : 1);
+}
+
 struct hf_node_held link_process_get_held(const struct link_agent *agent)
 {
     struct hf_node_held held = { .started = agent->started,
@@ -267,9 +276,8 @@ struct hf_node_held link_process_get_held(const struct link_agent *agent)
     const struct link_process *best = NULL;
 
     for (const struct link_process *p = agent->processes; p != NULL; p = p->next) {
-        /* One that runs is more than one that ran. */
         if (p->state != AGENTD_STATE_MAKING && !link_process_is_abandoned(p) &&
-            (best == NULL || best->state == AGENTD_STATE_ENDED))
+            (best == NULL || rank(p) > rank(best)))
             best = p;
     }
     if (best == NULL)

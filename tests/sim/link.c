@@ -251,7 +251,7 @@ static struct hf_node_held held_of(struct hfs_host *host, const struct hfs_agent
     struct hf_node_held held = { .started = started, .spec_written = started };
 
     for (const struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
-        if (agent->config != config || !agent->held)
+        if (agent->config != config || !agent->held || (held.begun && !agent->begun))
             continue;
         held.instance_id = agent->instance;
         held.pid = agent->pid;
@@ -261,8 +261,8 @@ static struct hf_node_held held_of(struct hfs_host *host, const struct hfs_agent
         held.lease = agent->lease;
         held.create_rev = agent->incarnation & SEQ_MASK;
         held.generation = (int32_t)(agent->incarnation >> 48);
-        if (!agent->ended)
-            break; /* one that runs is more than one that ran */
+        if (agent->begun && !agent->ended)
+            break; /* one that runs is more than one that ran, and that than what waits */
     }
     return held;
 }
