@@ -17,7 +17,8 @@
 #define DELAY_FIRST (100 * KEEPER_MS)
 #define DELAY_MAX   (5 * KEEPER_SECOND)
 #define PROVEN_LIFE KEEPER_SECOND /* one that lived so long did not die of its start */
-#define TURN_MAX    64            /* requests until the loop looks at the fence again */
+#define STOP_GRACE  (10 * KEEPER_SECOND)
+#define TURN_MAX    64 /* requests until the loop looks at the fence again */
 
 /* Beside us in a build tree as well as where we were installed. */
 _Noreturn void keeper_link_exec(char **argv)
@@ -126,6 +127,13 @@ void keeper_link_ended(struct keeper *k, int status)
     if (!k->link_was_ready && k->slot_count == 0) {
         k->stopping = true; /* it could not even begin, and has said why */
         k->exit_code = code_of(status);
+        return;
+    }
+    if (k->stop_signals > 0 && !k->link_ready && WIFEXITED(status)) {
+        /* No link comes that could be told to stop: this one says that it cannot begin. The
+         * next agentd here writes the ends. */
+        keeper_log("warn", "event=stopping_alone code=%d", code_of(status));
+        keeper_shutdown(k, code_of(status), STOP_GRACE);
         return;
     }
     plan_next(k, now,

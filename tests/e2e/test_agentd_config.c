@@ -124,6 +124,29 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
 END_TEST
 
 /* A command line that makes no sense is told so, and starts nothing. */
+/* Its link cannot come back, so nobody can tell the agents; they end all the same. */
+START_TEST(an_agentd_whose_configuration_was_broken_can_be_stopped)
+{
+    char config[300];
+    struct hft_program agentd = { 0 };
+    pid_t agent;
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    write_file("worker.yaml", "name: worker\ncommand: [sleep, 600]\n");
+    write_file("a1.yaml", "name: a1\nlauncher: worker\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, NULL);
+    await_line("agentd.log", "event=joined");
+    agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
+    write_file("agentd.yaml", "nonsense: h1\n");
+    ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
+    await_line("agentd.log", "unknown key");
+    ck_assert_int_eq(hft_program_stop(&agentd), 2);
+    ck_assert_int_ne(kill(agent, 0), 0);
+}
+END_TEST
+
 static const struct {
     const char *argv[8];
     int status;
@@ -173,6 +196,7 @@ int main(void)
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, agents_of_a_configuration_keep_their_checkpoints_in_files);
     tcase_add_test(stories, a_new_configuration_touches_nothing_that_did_not_change);
+    tcase_add_test(stories, an_agentd_whose_configuration_was_broken_can_be_stopped);
     tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);
     tcase_add_checked_fixture(words, scratch, no_scratch);
     tcase_set_timeout(words, 120);
