@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agentd/link/call.h"
+#include "agentd/link/notify.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "io/httpd.h"
@@ -22,6 +23,7 @@ enum {
 struct link_api {
     struct link_agent *agent;
     struct hf_httpd *httpd;
+    struct link_notify *notify; /* NULL: there is none, which costs little */
     uv_timer_t alive;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     uid_t user; /* that the agent runs as */
@@ -256,8 +258,25 @@ static int give(struct link_api *api, struct hf_error *err)
         return HF_OK;
     if (chown(api->path, user, (gid_t)-1) != 0)
         return hf_error_set(err, HF_EIO, "%s: %s", api->path, strerror(errno));
+    if (api->notify != NULL) {
+        int rc = link_notify_give(api->notify, user, err);
+
+        if (rc != HF_OK)
+            return rc;
+    }
     api->user = user;
     return user != geteuid() ? let_pass(api, err) : HF_OK;
+}
+
+static void open_notify(struct link_api *api)
+{
+    const struct link *link = api->agent->link;
+    struct hf_error err = { "" };
+
+    if (link_notify_open(api->agent, link_channel_get_hello(link->channel)->state_dir,
+                         &api->notify, &err) != HF_OK)
+        HF_LOG_WARN("no_notify_socket", HF_STR("agent", api->agent->name),
+                    HF_STR("why", err.text));
 }
 
 int link_api_open(struct link_agent *agent, struct hf_error *err)
@@ -283,6 +302,7 @@ int link_api_open(struct link_agent *agent, struct hf_error *err)
     api->alive.data = api;
     (void)uv_timer_start(&api->alive, on_alive, ALIVE_MS, ALIVE_MS);
     agent->api = api;
+    open_notify(api);
     return give(api, err);
 }
 
@@ -305,6 +325,7 @@ void link_api_close(struct link_agent *agent)
     if (api == NULL)
         return;
     agent->api = NULL;
+    link_notify_close(api->notify);
     (void)uv_timer_stop(&api->alive);
     hf_httpd_close(api->httpd, on_httpd_closed, api);
 }
@@ -312,4 +333,9 @@ void link_api_close(struct link_agent *agent)
 const char *link_api_get_path(const struct link_api *api)
 {
     return api->path;
+}
+
+const char *link_api_get_notify_path(const struct link_api *api)
+{
+    return api->notify != NULL ? link_notify_get_path(api->notify) : NULL;
 }

@@ -13,6 +13,8 @@ int link_api_open(struct link_agent *agent, struct hf_error *err) HF_MUST_CHECK;
 void link_api_close(struct link_agent *agent);
 
 const char *link_api_get_path(const struct link_api *api);
+/* Where it may send what sd_notify sends; NULL: nowhere. */
+const char *link_api_get_notify_path(const struct link_api *api);
 
 /* What the agent is told by GET /v1/events, if it listens. */
 void link_api_on_jeopardy(struct link_process *process, hf_ms until_wall);

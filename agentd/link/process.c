@@ -368,24 +368,27 @@ static int keep_spec(struct link_agent *agent, const Holdfast__V1__Spec *spec)
 
 /* What every agent finds in its environment, in one piece of memory. */
 struct own_env {
-    char texts[5][AGENTD_PATH_BYTES + AGENTD_NAME_BYTES + 64];
-    const char *items[5];
+    char texts[6][AGENTD_PATH_BYTES + AGENTD_NAME_BYTES + 64];
+    const char *items[6];
 };
 
-static struct hf_strings fill_env(const struct link_process *process, const char *socket,
-                                  struct own_env *env)
+static struct hf_strings fill_env(const struct link_process *process, struct own_env *env)
 {
-    const char *const names[] = { "HOLDFAST_SOCKET", "HOLDFAST_TOKEN", "HOLDFAST_AGENT",
-                                  "HOLDFAST_ROLE", "HOLDFAST_NAMESPACE" };
-    const char *const values[] = { socket, process->token, process->who.agent,
+    const char *const names[] = { "HOLDFAST_SOCKET", "HOLDFAST_TOKEN",     "HOLDFAST_AGENT",
+                                  "HOLDFAST_ROLE",   "HOLDFAST_NAMESPACE", "NOTIFY_SOCKET" };
+    const char *const values[] = { link_api_get_path(process->agent->api),
+                                   process->token,
+                                   process->who.agent,
                                    process->agent->spec->role,
-                                   process->agent->link->settings->common.namespace };
+                                   process->agent->link->settings->common.namespace,
+                                   link_api_get_notify_path(process->agent->api) };
+    size_t count = sizeof names / sizeof names[0] - (values[5] == NULL ? 1 : 0);
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < count; i++) {
         (void)snprintf(env->texts[i], sizeof env->texts[i], "%s=%s", names[i], values[i]);
         env->items[i] = env->texts[i];
     }
-    return (struct hf_strings){ .items = env->items, .count = sizeof names / sizeof names[0] };
+    return (struct hf_strings){ .items = env->items, .count = count };
 }
 
 static int spawn(struct link_process *process, const struct link_launcher *launcher)
@@ -405,9 +408,7 @@ static int spawn(struct link_process *process, const struct link_launcher *launc
 
     if (message.cwd == NULL)
         message.cwd = getcwd(here, sizeof here) != NULL ? here : "/";
-    rc = link_launcher_make_env(launcher, spec,
-                                fill_env(process, link_api_get_path(process->agent->api), &own),
-                                environ, &message.env);
+    rc = link_launcher_make_env(launcher, spec, fill_env(process, &own), environ, &message.env);
     if (rc != HF_OK)
         return rc;
     rc = link_channel_spawn(link->channel, &message);

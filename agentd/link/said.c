@@ -1,6 +1,9 @@
 #include "agentd/link/said.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "base/str.h"
 
 /* A text that is too long is not cut: who sent it should know. */
 static int take_text(const char *what, const char *text, char place[LINK_SAID_TEXT],
@@ -74,6 +77,45 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
     }
     *said = next;
     return HF_OK;
+}
+
+static void take_status(struct link_said *said, const char *text, size_t len)
+{
+    while (len >= LINK_SAID_TEXT || (len > 0 && !hf_str_is_utf8(text, len)))
+        len--;
+    (void)snprintf(said->phase, sizeof said->phase, "%.*s", (int)len, text);
+}
+
+static bool take_line(struct link_said *said, const char *line, size_t len)
+{
+    static const char STATUS[] = "STATUS=";
+
+    if (len == strlen("READY=1") && strncmp(line, "READY=1", len) == 0) {
+        said->state = HOLDFAST__V1__AGENT_STATE__VALUE__ready;
+        return true;
+    }
+    if (len == strlen("STOPPING=1") && strncmp(line, "STOPPING=1", len) == 0) {
+        said->state = HOLDFAST__V1__AGENT_STATE__VALUE__draining;
+        return true;
+    }
+    if (len >= strlen(STATUS) && strncmp(line, STATUS, strlen(STATUS)) == 0) {
+        take_status(said, line + strlen(STATUS), len - strlen(STATUS));
+        return true;
+    }
+    return len == strlen("WATCHDOG=1") && strncmp(line, "WATCHDOG=1", len) == 0;
+}
+
+bool link_said_take_notice(struct link_said *said, const char *text)
+{
+    bool taken = false;
+
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n");
+
+        taken |= take_line(said, text, len);
+        text += len + (text[len] == '\n' ? 1 : 0);
+    }
+    return taken;
 }
 
 static void add_counter(struct link_said_report *report, const char *name, int64_t value)

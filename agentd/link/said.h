@@ -30,6 +30,10 @@ int link_said_take_heartbeat(struct link_said *said, const Holdfast__V1__Heartbe
 int link_said_take_state(struct link_said *said, const Holdfast__V1__StateRequest *state,
                          struct hf_error *err) HF_MUST_CHECK;
 
+/* The same from a datagram of sd_notify: READY, STOPPING, STATUS (cut where it is too long) and
+ * WATCHDOG, which says only that it lives. False: nothing of it is for us. */
+bool link_said_take_notice(struct link_said *said, const char *text);
+
 /* As a record, which points into itself and to what was said. */
 struct link_said_report {
     Holdfast__V1__Report record;

@@ -220,6 +220,25 @@ static void listen_to_events(void)
     (void)hft_process_reap(listener, STEP_MS);
 }
 
+static const char NOTIFY[] = "import os, socket\n"
+                             "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                             "s.connect(os.environ['NOTIFY_SOCKET'])\n"
+                             "s.send(b'X' * 5000)\n" /* what nobody understands costs nothing */
+                             "s.send(b'\\0\\xff')\n"
+                             "s.send(b'READY=1\\nSTATUS=warming up\\n')\n"
+                             "import time\n"
+                             "time.sleep(600)\n";
+
+START_TEST(an_agent_may_speak_as_to_systemd)
+{
+    pid_t agentd = start("a1", (const char *[]){ "python3", "-c", NOTIFY, NULL });
+
+    await("agents/a1/report", "\"phase\":\"warming up\"");
+    await("agents/a1/report", "\"state\":\"ready\"");
+    (void)stop(agentd);
+}
+END_TEST
+
 START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
 {
     pid_t agentd = start_with("a1", (const char *[]){ "--store", "etcd", NULL },
@@ -252,5 +271,6 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
+    tcase_add_test(stories, an_agent_may_speak_as_to_systemd);
     return hft_suite_run("agentd: local API", stories, NULL);
 }

@@ -132,6 +132,43 @@ START_TEST(a_state_must_be_one)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    bool taken;
+    const char *part;
+} NOTICES[] = {
+    { "READY=1", true, "\"state\":\"ready\"" },
+    { "READY=1\nSTATUS=half way\nMAINPID=17\n", true, "\"phase\":\"half way\"" },
+    { "STOPPING=1\n", true, "\"state\":\"draining\"" },
+    { "WATCHDOG=1", true, "\"state\":\"busy\"" },
+    { "STATUS=\xc3", true, "\"phase\":\"\"" },
+    { "STATUS=", true, "\"phase\":\"\"" },
+    { "READY=0", false, "\"state\":\"busy\"" },
+    { "READY=1 and more", false, "\"state\":\"busy\"" },
+    { "\n\nFDSTORE=1", false, "\"state\":\"busy\"" },
+    { "", false, "\"state\":\"busy\"" },
+};
+
+START_TEST(a_notice_is_taken_line_by_line)
+{
+    ck_assert_int_eq(state("{\"state\":\"busy\"}"), HF_OK);
+    ck_assert(link_said_take_notice(&said, NOTICES[_i].text) == NOTICES[_i].taken);
+    expect(NOTICES[_i].part);
+}
+END_TEST
+
+START_TEST(a_status_that_is_too_long_is_cut_between_letters)
+{
+    char text[1000] = "STATUS=x";
+
+    for (size_t i = 0; i < 400; i++)
+        (void)strcat(text, i < 200 ? "\u00e4" : "b"); /* two bytes each */
+    ck_assert(link_said_take_notice(&said, text));
+    ck_assert_uint_eq(strlen(said.phase), LINK_SAID_TEXT - 1);
+    expect("\u00e4\",");
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("said");
@@ -143,5 +180,7 @@ int main(void)
     tcase_add_loop_test(t, a_mistake_changes_nothing, 0, COUNT(BEATS));
     tcase_add_test(t, a_text_that_is_too_long_is_not_cut);
     tcase_add_test(t, a_state_must_be_one);
+    tcase_add_loop_test(t, a_notice_is_taken_line_by_line, 0, COUNT(NOTICES));
+    tcase_add_test(t, a_status_that_is_too_long_is_cut_between_letters);
     return run("agentd/said", t);
 }

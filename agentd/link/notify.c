@@ -1,0 +1,159 @@
+#include "agentd/link/notify.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+enum { NOTICE_BYTES = 4096, AT_ONCE = 16 };
+
+struct link_notify {
+    struct link_agent *agent;
+    uv_poll_t poll;
+    int fd;
+    uid_t user; /* that the agent runs as */
+    struct sockaddr_un address;
+};
+
+/* Who sent it, as the kernel says. Descriptors that came along find no room, and are closed. */
+static ssize_t receive(const struct link_notify *notify, char text[NOTICE_BYTES])
+{
+    union {
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = { .iov_base = text, .iov_len = NOTICE_BYTES - 1 };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
+                              .msg_controllen = sizeof control };
+    const struct cmsghdr *header;
+    struct ucred sender;
+    ssize_t len = recvmsg(notify->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (len < 0)
+        return -1;
+    text[len] = '\0';
+    header = CMSG_FIRSTHDR(&message);
+    if ((message.msg_flags & MSG_TRUNC) != 0 || header == NULL ||
+        header->cmsg_type != SCM_CREDENTIALS)
+        return 0;
+    memcpy(&sender, CMSG_DATA(header), sizeof sender);
+    return sender.uid == notify->user || sender.uid == geteuid() || sender.uid == 0 ? len : 0;
+}
+
+/* It is one report with what the agent says on its other socket. */
+static void take(struct link_process *process, const char *text)
+{
+    struct hf_event_ask ask = { .kind = HF_ASK_REPORT };
+    struct link_said_report report;
+    struct link_ask *ignored;
+
+    if (!link_said_take_notice(&process->said, text))
+        return;
+    link_said_fill(&process->said, &report);
+    ask.report = &report.record;
+    if (link_ask(process, &ask, NULL, NULL, &ignored) != HF_OK)
+        HF_LOG_WARN("notice_lost", HF_STR("agent", process->who.agent));
+}
+
+static void on_notice(uv_poll_t *poll, int status, int events)
+{
+    const struct link_notify *notify = poll->data;
+    const struct link *link = notify->agent->link;
+    char text[NOTICE_BYTES];
+    ssize_t len;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < AT_ONCE && (len = receive(notify, text)) >= 0; i++) {
+        struct link_process *process =
+            link->runner != NULL ? link_process_get_current(notify->agent) : NULL;
+
+        if (process != NULL && strlen(text) == (size_t)len)
+            take(process, text);
+    }
+}
+
+static int bind_there(struct link_notify *notify, struct hf_error *err)
+{
+    const char *path = notify->address.sun_path;
+    int on = 1;
+
+    notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    (void)unlink(path); /* of a link before this one */
+    if (notify->fd < 0 || fchmod(notify->fd, 0600) != 0 ||
+        bind(notify->fd, (const struct sockaddr *)&notify->address, sizeof notify->address) !=
+            0 ||
+        setsockopt(notify->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
+        chmod(path, 0600) != 0)
+        return hf_error_set(err, HF_EIO, "%s: %s", path, strerror(errno));
+    return HF_OK;
+}
+
+int link_notify_open(struct link_agent *agent, const char *state_dir,
+                     struct link_notify **ret_notify, struct hf_error *err)
+{
+    struct link_notify *notify = hf_calloc(1, sizeof *notify);
+    int rc, len;
+
+    if (notify == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    notify->agent = agent;
+    notify->user = geteuid();
+    notify->fd = -1;
+    notify->address.sun_family = AF_UNIX;
+    len = snprintf(notify->address.sun_path, sizeof notify->address.sun_path,
+                   "%s/agents/%s.note", state_dir, agent->name);
+    rc = len < (int)sizeof notify->address.sun_path
+             ? bind_there(notify, err)
+             : hf_error_set(err, HF_ELIMIT, "the path of its socket is too long");
+    if (rc == HF_OK && uv_poll_init(&agent->link->loop, &notify->poll, notify->fd) != 0)
+        rc = hf_error_set(err, HF_EIO, "no event loop");
+    if (rc != HF_OK) {
+        if (notify->fd >= 0)
+            (void)close(notify->fd);
+        free(notify);
+        return rc;
+    }
+    notify->poll.data = notify;
+    (void)uv_poll_start(&notify->poll, UV_READABLE, on_notice);
+    *ret_notify = notify;
+    return HF_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct link_notify *notify = handle->data;
+
+    (void)close(notify->fd);
+    free(notify);
+}
+
+void link_notify_close(struct link_notify *notify)
+{
+    if (notify == NULL)
+        return;
+    (void)unlink(notify->address.sun_path);
+    uv_close((uv_handle_t *)&notify->poll, on_closed);
+}
+
+int link_notify_give(struct link_notify *notify, uid_t user, struct hf_error *err)
+{
+    if (chown(notify->address.sun_path, user, (gid_t)-1) != 0)
+        return hf_error_set(err, HF_EIO, "%s: %s", notify->address.sun_path, strerror(errno));
+    notify->user = user;
+    return HF_OK;
+}
+
+const char *link_notify_get_path(const struct link_notify *notify)
+{
+    return notify->address.sun_path;
+}
