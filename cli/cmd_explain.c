@@ -33,6 +33,13 @@ static void forget(struct agent *agent)
     cli_record_done(&agent->health);
 }
 
+/* What an agent said and how it ended only tells more; without the rest it is not known how it
+ * stands. */
+static bool is_dispensable(enum hf_key_kind kind)
+{
+    return kind == HF_KEY_AGENT_REPORT || kind == HF_KEY_AGENT_EXIT;
+}
+
 static int learn(struct cli *cli, const char *name, struct agent *agent)
 {
     const struct {
@@ -43,9 +50,15 @@ static int learn(struct cli *cli, const char *name, struct agent *agent)
                   { HF_KEY_WANTED, &agent->wanted },       { HF_KEY_HEALTH, &agent->health } };
     int rc = HF_OK;
 
-    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0] && rc == HF_OK; i++)
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0] && rc == HF_OK; i++) {
         rc = cli_read(cli, (struct hf_key){ .kind = PARTS[i].kind, .name = name },
                       PARTS[i].record);
+        if (rc != HF_ECORRUPT || !is_dispensable(PARTS[i].kind))
+            continue;
+        (void)fprintf(stderr, "holdfast: warning: %s\n", cli->err.text);
+        cli->bad++;
+        rc = HF_OK;
+    }
     return rc;
 }
 

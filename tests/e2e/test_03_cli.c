@@ -354,6 +354,14 @@ START_TEST(a_bad_record_is_named_and_the_others_are_shown)
     ck_assert_ptr_nonnull(strstr(last.out, "trouble nobody leads"));
     ck_assert_ptr_nonnull(strstr(last.out, "trouble 1 agents are held"));
     ck_assert_ptr_nonnull(strstr(last.out, "trouble 1 records cannot be read"));
+    (void)put("agents/w1/report", "{\"state\":\"nonsense\"}", HF_NO_LEASE);
+    cli("explain", "w1");
+    ck_assert_int_eq(last.status, 0);
+    ck_assert_ptr_nonnull(strstr(last.out, "w1 is "));
+    ck_assert_ptr_nonnull(strstr(last.err, "agents/w1/report cannot be read"));
+    (void)put("health/w1", "{\"state\":\"nonsense\"}", HF_NO_LEASE);
+    cli("explain", "w1");
+    expect_error(1, "health/w1 cannot be read");
 }
 END_TEST
 
