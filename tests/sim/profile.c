@@ -23,7 +23,9 @@ struct hfs_profile {
     const char *name;
     enum hfs_fault_kind kinds[MOST_KINDS]; /* one that stands twice is drawn twice as often */
     size_t kind_count;
+    hf_ms step_max;                      /* of tasks; 0: as drawn */
     unsigned hosts, controllers, agents; /* at least */
+    enum hfs_fault_kind chaser;          /* of whoever is killed, a moment later; 0: nothing */
     unsigned troubles;                   /* as many, and up to as many more */
     bool calm;                           /* no message is slow */
     bool one_role;
@@ -37,10 +39,7 @@ struct hfs_profile {
     bool short_stops; /* whoever stands still does so for less than a lease lasts, */
     bool long_stops;  /* or for so long that nobody leads any more */
     bool deaf;        /* a host that is cut off hears nothing, for long, and is heard */
-    hf_ms step_max;   /* of tasks; 0: as drawn */
     bool very_late;   /* every other Txn is kept back, nearly always */
-    enum hfs_fault_kind
-        chaser; /* what happens to whoever is killed a moment later; 0: nothing */
     bool long_run, long_faults, lossy;
 };
 
