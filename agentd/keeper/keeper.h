@@ -92,6 +92,7 @@ struct keeper {
     struct agentd_page *page;
     int64_t armed_ns; /* the fence timer is set to; 0: to nothing */
     int page_fd;
+    int kept_fd; /* -1: none */
 
     int link_fd;
     pid_t link;

@@ -45,6 +45,7 @@ _Noreturn static void become_link(struct keeper *k, int fd)
     /* First out of the way, so that neither overwrites the other. */
     int link_fd = fcntl(fd, F_DUPFD, 16);
     int page_fd = fcntl(k->page_fd, F_DUPFD, 16);
+    int kept_fd = fcntl(k->kept_fd, F_DUPFD, 16);
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != k->pid)
@@ -52,7 +53,9 @@ _Noreturn static void become_link(struct keeper *k, int fd)
     (void)setpgid(0, 0); /* a terminal's Ctrl-C is for the keeper, which tells it */
     (void)dup2(link_fd, AGENTD_LINK_FD);
     (void)dup2(page_fd, AGENTD_PAGE_FD);
-    keeper_keep_only((int[]){ AGENTD_LINK_FD, AGENTD_PAGE_FD }, 2);
+    (void)dup2(kept_fd, AGENTD_KEPT_FD);
+    keeper_keep_only((int[]){ AGENTD_LINK_FD, AGENTD_PAGE_FD, AGENTD_KEPT_FD },
+                     kept_fd >= 0 ? 3 : 2);
     keeper_reset_signals();
     (void)snprintf(number, sizeof number, "%d", k->oom_score);
     if (k->oom_score != INT32_MIN)

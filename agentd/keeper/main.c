@@ -154,6 +154,7 @@ static int begin(struct keeper *k)
         return -ENOMEM;
     if ((rc = open_signals(k)) < 0 || (rc = keeper_fence_init(k)) < 0)
         return rc;
+    k->kept_fd = memfd_create("holdfast-settings", MFD_CLOEXEC);
     keeper_oom_init(k);
     keeper_state_recover(k);
     keeper_cgroup_init(k);

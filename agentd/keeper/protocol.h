@@ -5,6 +5,7 @@
  *
  *     AGENTD_LINK_FD   one end of an AF_UNIX SOCK_SEQPACKET pair: one packet is one message
  *     AGENTD_PAGE_FD   a memfd of AGENTD_PAGE_BYTES, to be mapped shared: struct agentd_page
+ *     AGENTD_KEPT_FD   a memfd for what a link leaves to the next one; its own business
  *
  * Rules:
  *   - Every packet begins with struct agentd_head; `length` is the length of the whole packet.
@@ -49,6 +50,7 @@
 
 #define AGENTD_LINK_FD    3
 #define AGENTD_PAGE_FD    4
+#define AGENTD_KEPT_FD    5
 #define AGENTD_LINK_AGAIN 75 /* exit code of a link that wants to be started anew (upgrade) */
 
 #define AGENTD_MESSAGE_MAX  131072 /* bytes of a packet */

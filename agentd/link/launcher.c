@@ -147,13 +147,15 @@ static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
     return launcher->user != NULL ? link_user_find(launcher->user, &launcher->as, err) : HF_OK;
 }
 
-int link_launcher_read(struct link_launcher *launcher, const char *file, struct hf_error *err)
+int link_launcher_read(struct link_launcher *launcher, const char *file,
+                       struct hf_config_files files, struct hf_error *err)
 {
     const struct hf_option_group group = link_launcher_group(launcher);
     struct hf_error why = { "out of memory" };
     int rc = hf_config_init(&launcher->cfg, &group, 1);
 
     if (rc == HF_OK) {
+        launcher->cfg.files = files;
         rc = hf_config_read_file(&launcher->cfg, file, err);
         if (rc != HF_OK)
             return rc;

@@ -40,7 +40,7 @@ struct link_launcher {
 struct hf_option_group link_launcher_group(struct link_launcher *launcher);
 
 int link_launcher_read(struct link_launcher *launcher, const char *file,
-                       struct hf_error *err) HF_MUST_CHECK;
+                       struct hf_config_files files, struct hf_error *err) HF_MUST_CHECK;
 void link_launcher_done(struct link_launcher *launcher);
 
 /* HF_EINVAL with a sentence when the spec's parameters are not what the launcher declares. */

@@ -485,17 +485,22 @@ static void on_prepare(uv_prepare_t *prepare)
 
 /* The keeper. */
 
-/* The next link reads everything anew, and has our lease and our agents: what did not change is
- * not touched. With a mistake in the files there would be none, so it is looked for first. */
+/* The next link gets the files as they are now, and has our lease and our agents: what did not
+ * change is not touched. With a mistake in them there would be none, so it is looked for first.
+ */
 static void reload(const struct link *link)
 {
     struct hf_error err = { "" };
+    struct link_kept kept;
 
-    if (link_settings_check_again(link->settings, &err) != HF_OK) {
+    link_kept_begin(&kept);
+    if (link_settings_check_again(link->settings, link_kept_get_files(&kept), &err) != HF_OK) {
         HF_LOG_ERROR("not_reloaded", HF_STR("why", err.text),
                      HF_STR("next", "everything stays as it is"));
+        link_kept_done(&kept);
         return;
     }
+    link_kept_leave(&kept);
     HF_LOG_INFO("reloading", HF_STR("next", "another link goes on with the new settings"));
     _Exit(AGENTD_LINK_AGAIN);
 }

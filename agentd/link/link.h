@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "agentd/link/channel.h"
+#include "agentd/link/kept.h"
 #include "agentd/link/said.h"
 #include "agentd/link/settings.h"
 #include "agentd/link/store.h"

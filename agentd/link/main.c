@@ -73,7 +73,8 @@ static void ignore_signals(void)
         (void)signal(numbers[i], SIG_IGN);
 }
 
-static int run(const struct hf_config *cfg, const struct link_settings *settings)
+static int run(const struct hf_config *cfg, const struct link_settings *settings,
+               const struct link_kept *kept)
 {
     struct hf_error err = { "" };
     int rc;
@@ -89,6 +90,8 @@ static int run(const struct hf_config *cfg, const struct link_settings *settings
         return EXIT_USAGE;
     }
     ignore_signals();
+    if (!kept->given)
+        link_kept_leave(kept);
     rc = link_run(settings, &err);
     if (rc == HF_OK)
         return EXIT_SUCCESS;
@@ -112,7 +115,8 @@ static int upgrade(const struct link_settings *settings)
     }
 }
 
-static int serve(const struct hf_config *cfg, struct link_settings *settings)
+static int serve(const struct hf_config *cfg, struct link_settings *settings,
+                 const struct link_kept *kept)
 {
     struct hf_error err = { "" };
     int rc = link_settings_complete(settings, cfg, &err);
@@ -125,7 +129,7 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings)
         return print_dump(cfg);
     if (settings->mode == LINK_UPGRADE)
         return upgrade(settings);
-    return settings->mode == LINK_CHECK ? print_check(settings) : run(cfg, settings);
+    return settings->mode == LINK_CHECK ? print_check(settings) : run(cfg, settings, kept);
 }
 
 int main(int argc, char **argv)
@@ -135,10 +139,14 @@ int main(int argc, char **argv)
                                               hf_options_group(&settings.common) };
     HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
     struct hf_error err = { "out of memory" };
+    struct link_kept kept;
     int rc;
 
     hf_alloc_tune();
+    link_kept_take(&kept);
+    settings.files = link_kept_get_files(&kept);
     rc = hf_config_init(&cfg, groups, 2);
+    cfg.files = settings.files;
     if (rc == HF_OK)
         rc = hf_options_load(&cfg, &settings.common, argc, argv, environ, &err);
     if (rc < 0) {
@@ -149,7 +157,8 @@ int main(int argc, char **argv)
         return print_help(&cfg);
     if (settings.common.version)
         return printf("agentd %s\n", HOLDFAST_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-    rc = serve(&cfg, &settings);
+    rc = serve(&cfg, &settings, &kept);
     link_settings_done(&settings);
+    link_kept_done(&kept);
     return rc;
 }

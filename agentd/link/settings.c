@@ -298,13 +298,15 @@ static int resolve(const char *base, const char *file, char out[4096], struct hf
     return len < 4096 ? HF_OK : hf_error_set(err, HF_ELIMIT, "%s: too long a path", file);
 }
 
-static int read_agent(struct link_agent_settings *agent, const char *file, struct hf_error *err)
+static int read_agent(struct link_agent_settings *agent, const char *file,
+                      struct hf_config_files files, struct hf_error *err)
 {
     const struct hf_option_group group = link_agent_group(agent);
     int rc = hf_config_init(&agent->cfg, &group, 1);
 
     if (rc != HF_OK)
         return hf_error_set(err, rc, "out of memory");
+    agent->cfg.files = files;
     rc = hf_config_read_file(&agent->cfg, file, err);
     if (rc == HF_OK && agent->name == NULL)
         rc = hf_error_set(err, HF_EINVAL, "%s: name: an agent needs one", file);
@@ -329,7 +331,7 @@ static int read_launchers(struct link_settings *settings, struct hf_error *err)
         rc = resolve(settings->common.config, settings->launcher_files.items[i], path, err);
         if (rc == HF_OK) {
             settings->launcher_count = i + 1;
-            rc = link_launcher_read(launcher, path, err);
+            rc = link_launcher_read(launcher, path, settings->files, err);
         }
         for (size_t j = 0; j < i && rc == HF_OK; j++) {
             if (strcmp(settings->launchers[j].name, launcher->name) == 0)
@@ -374,7 +376,7 @@ static int read_agents(struct link_settings *settings, struct hf_error *err)
         rc = resolve(settings->common.config, settings->agent_files.items[i], path, err);
         if (rc == HF_OK) {
             settings->agent_count = i + 1;
-            rc = read_agent(agent, path, err);
+            rc = read_agent(agent, path, settings->files, err);
         }
         for (size_t j = 0; j < i && rc == HF_OK; j++) {
             if (strcmp(settings->agents[j].name, agent->name) == 0)
@@ -530,9 +532,10 @@ static int check_unchanged(const struct link_settings *now, const struct link_se
                         what);
 }
 
-int link_settings_check_again(const struct link_settings *settings, struct hf_error *err)
+int link_settings_check_again(const struct link_settings *settings,
+                              struct hf_config_files files, struct hf_error *err)
 {
-    struct link_settings next = { 0 };
+    struct link_settings next = { .files = files };
     const struct hf_option_group groups[] = { link_settings_group(&next),
                                               hf_options_group(&next.common) };
     HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
@@ -540,6 +543,7 @@ int link_settings_check_again(const struct link_settings *settings, struct hf_er
 
     if (rc != HF_OK)
         return hf_error_set(err, rc, "%s", hf_err_text(rc));
+    cfg.files = files;
     rc = hf_options_load(&cfg, &next.common, settings->argc, settings->argv, environ, err);
     if (rc == HF_OK)
         rc = link_settings_complete(&next, &cfg, err);

@@ -36,6 +36,7 @@ struct link_settings {
     enum link_mode mode;
     int argc; /* the command line, to be read again */
     char **argv;
+    struct hf_config_files files; /* where all of them are read */
 
     /* Of run. */
     struct link_agent_settings run;
@@ -70,10 +71,10 @@ int link_settings_complete(struct link_settings *settings, const struct hf_confi
                            struct hf_error *err) HF_MUST_CHECK;
 void link_settings_done(struct link_settings *settings);
 
-/* Whether everything could be read anew as it stands in the files now, and goes on under the
- * same names. */
+/* Whether everything could be read anew as it stands in those files, and goes on under the same
+ * names. */
 int link_settings_check_again(const struct link_settings *settings,
-                              struct hf_error *err) HF_MUST_CHECK;
+                              struct hf_config_files files, struct hf_error *err) HF_MUST_CHECK;
 
 /* NULL: there is none of that name. */
 const struct link_launcher *link_settings_find_launcher(const struct link_settings *settings,

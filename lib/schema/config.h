@@ -104,14 +104,21 @@ struct hf_config_entry {
     size_t line; /* of HF_CONFIG_FILE */
 };
 
+/* Where files come from: appends the bytes of one and returns 0, or an errno. */
+struct hf_config_files {
+    int (*read)(const char *path, struct hf_buf *text, void *arg);
+    void *arg;
+};
+
 /* Owns everything that the filled structs point at: they are stale after hf_config_done. */
 struct hf_config {
     struct hf_config_entry *entries;
     size_t count;
-    char *path;                  /* of the file, once one was read */
-    struct hf_strings arguments; /* what is left of the command line; borrowed from argv */
-    size_t before_dashes;        /* how many of them stood before a "--" */
-    struct hf_error warnings[8]; /* for the caller to log; more than 8 are dropped */
+    struct hf_config_files files; /* to be set after hf_config_init; none: the disk */
+    char *path;                   /* of the file, once one was read */
+    struct hf_strings arguments;  /* what is left of the command line; borrowed from argv */
+    size_t before_dashes;         /* how many of them stood before a "--" */
+    struct hf_error warnings[8];  /* for the caller to log; more than 8 are dropped */
     size_t warning_count;
 };
 
@@ -143,6 +150,9 @@ int hf_config_read_env(struct hf_config *cfg, char *const *env,
  * "path:line:column: key: ". */
 int hf_config_read_file(struct hf_config *cfg, const char *path,
                         struct hf_error *err) HF_MUST_CHECK;
+
+/* The disk, as struct hf_config_files wants it. */
+int hf_config_read_disk(const char *path, struct hf_buf *text, void *unused) HF_MUST_CHECK;
 
 /* The same with the content at hand; `path` only names it. */
 int hf_config_read_text(struct hf_config *cfg, const char *path, const char *text, size_t len,

@@ -40,12 +40,20 @@ static int read_all(int fd, struct hf_buf *text)
     return 0;
 }
 
+int hf_config_read_disk(const char *path, struct hf_buf *text, void *unused)
+{
+    HF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    (void)unused;
+    return fd >= 0 ? read_all(fd, text) : errno;
+}
+
 int hf_config_read_file(struct hf_config *cfg, const char *path, struct hf_error *err)
 {
     const struct hf_config_place whole = { .source = HF_CONFIG_FILE, .path = path };
     HF_CLEANUP_BUF struct hf_buf text = { .limit = HF_CONFIG_FILE_MAX + 2 * CHUNK };
-    HF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int e = fd >= 0 ? read_all(fd, &text) : errno;
+    int e = cfg->files.read != NULL ? cfg->files.read(path, &text, cfg->files.arg)
+                                    : hf_config_read_disk(path, &text, NULL);
 
     if (e != 0)
         return hf_config_fail(&whole, err_from_errno(e), err, "cannot be read: %s",

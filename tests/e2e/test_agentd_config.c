@@ -123,30 +123,78 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
 }
 END_TEST
 
-/* A command line that makes no sense is told so, and starts nothing. */
-/* Its link cannot come back, so nobody can tell the agents; they end all the same. */
-START_TEST(an_agentd_whose_configuration_was_broken_can_be_stopped)
+static void start_sleeper(struct hft_program *agentd, const char *password)
 {
     char config[300];
-    struct hft_program agentd = { 0 };
-    pid_t agent;
 
     write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
     write_file("worker.yaml", "name: worker\ncommand: [sleep, 600]\n");
     write_file("a1.yaml", "name: a1\nlauncher: worker\n");
     (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
-    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
-                      config, "--state-dir", dir.path, NULL);
+    hft_program_start(agentd, "agentd", dir.path, "agentd", server.endpoint, "--config", config,
+                      "--state-dir", dir.path, "--user", "somebody", "--password-file",
+                      password, NULL);
     await_line("agentd.log", "event=joined");
+}
+
+static bool has_second_link(void *arg)
+{
+    char *log = read_file("agentd.log"), *first = strstr(log, "event=ready");
+    bool there = first != NULL && strstr(first + 1, "event=ready") != NULL;
+
+    (void)arg;
+    free(log);
+    return there;
+}
+
+/* Files count when agentd is told to read them: until then a link goes on with what the one
+ * before it had, whatever stands in them. */
+START_TEST(a_mistake_in_a_file_costs_no_agent_whose_link_dies)
+{
+    struct hft_program agentd = { 0 };
+    char password[300];
+    hf_rev life;
+    pid_t agent;
+
+    write_file("password", "secret\n");
+    (void)snprintf(password, sizeof password, "%s/password", dir.path);
+    start_sleeper(&agentd, password);
+    life = look("agents/a1/live").create_rev;
     agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
     write_file("agentd.yaml", "nonsense: h1\n");
+    write_file("worker.yaml", "");
     ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
+    hft_wait_or_fail(has_second_link, NULL, STEP_MS, "another link");
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    ck_assert_int_eq(kill(agent, 0), 0);
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
     await_line("agentd.log", "unknown key");
-    ck_assert_int_eq(hft_program_stop(&agentd), 2);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+    check_log();
+}
+END_TEST
+
+/* Its link cannot come back, so nobody can tell the agents; they end all the same. */
+START_TEST(an_agentd_whose_links_cannot_begin_can_be_stopped)
+{
+    struct hft_program agentd = { 0 };
+    char password[300];
+    pid_t agent;
+
+    write_file("password", "secret\n");
+    (void)snprintf(password, sizeof password, "%s/password", dir.path);
+    start_sleeper(&agentd, password);
+    agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
+    ck_assert_int_eq(unlink(password), 0);
+    ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
+    await_line("agentd.log", "event=cannot_go_on");
+    ck_assert_int_eq(hft_program_stop(&agentd), 1);
     ck_assert_int_ne(kill(agent, 0), 0);
 }
 END_TEST
 
+/* A command line that makes no sense is told so, and starts nothing. */
 static const struct {
     const char *argv[8];
     int status;
@@ -196,7 +244,8 @@ int main(void)
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, agents_of_a_configuration_keep_their_checkpoints_in_files);
     tcase_add_test(stories, a_new_configuration_touches_nothing_that_did_not_change);
-    tcase_add_test(stories, an_agentd_whose_configuration_was_broken_can_be_stopped);
+    tcase_add_test(stories, a_mistake_in_a_file_costs_no_agent_whose_link_dies);
+    tcase_add_test(stories, an_agentd_whose_links_cannot_begin_can_be_stopped);
     tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);
     tcase_add_checked_fixture(words, scratch, no_scratch);
     tcase_set_timeout(words, 120);

@@ -20,7 +20,8 @@ static void teardown(void)
 static int load(const char *text)
 {
     write_file("worker.yaml", text);
-    return link_launcher_read(&launcher, path_of("worker.yaml"), &err);
+    return link_launcher_read(&launcher, path_of("worker.yaml"), (struct hf_config_files){ 0 },
+                              &err);
 }
 
 START_TEST(a_launcher_is_read)
@@ -68,8 +69,9 @@ END_TEST
 
 START_TEST(a_file_that_is_not_there_is_named)
 {
-    expect_error(link_launcher_read(&launcher, path_of("none.yaml"), &err), HF_ENOENT,
-                 "none.yaml");
+    expect_error(link_launcher_read(&launcher, path_of("none.yaml"),
+                                    (struct hf_config_files){ 0 }, &err),
+                 HF_ENOENT, "none.yaml");
 }
 END_TEST
 

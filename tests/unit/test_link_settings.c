@@ -146,6 +146,8 @@ START_TEST(files_that_do_not_fit_together_are_named)
 END_TEST
 
 /* What agents are registered under stays while they live; the rest may change. */
+static const struct hf_config_files DISK = { 0 };
+
 START_TEST(a_reload_that_would_change_who_it_is_is_refused)
 {
     const char *argv[] = { "agentd", "--config", path_of("agentd.yaml"), NULL };
@@ -154,13 +156,15 @@ START_TEST(a_reload_that_would_change_who_it_is_is_refused)
     settings.argc = 3;
     settings.argv = (char **)argv;
     write_file("agentd.yaml", FILES "stop_grace: 3s\n");
-    ck_assert_int_eq(link_settings_check_again(&settings, &err), HF_OK);
+    ck_assert_int_eq(link_settings_check_again(&settings, DISK, &err), HF_OK);
     write_file("agentd.yaml", "host: h2\n");
-    expect_error(link_settings_check_again(&settings, &err), HF_EINVAL, "host cannot change");
+    expect_error(link_settings_check_again(&settings, DISK, &err), HF_EINVAL,
+                 "host cannot change");
     write_file("agentd.yaml", "host: h1\nttl: 20s\n");
-    expect_error(link_settings_check_again(&settings, &err), HF_EINVAL, "ttl cannot change");
+    expect_error(link_settings_check_again(&settings, DISK, &err), HF_EINVAL,
+                 "ttl cannot change");
     write_file("agentd.yaml", "host: h1\nlaunchers: [none.yaml]\n");
-    expect_error(link_settings_check_again(&settings, &err), HF_ENOENT, "none.yaml");
+    expect_error(link_settings_check_again(&settings, DISK, &err), HF_ENOENT, "none.yaml");
 }
 END_TEST
 
