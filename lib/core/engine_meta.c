@@ -100,7 +100,7 @@ static int write_meta(struct hf_engine *e, const Holdfast__V1__Meta *meta,
         next.schema_version = SCHEMA_VERSION;
     }
     if (anew)
-        next.generation = e->generation_floor + 1;
+        next.generation = e->generation_floor < INT32_MAX ? e->generation_floor + 1 : INT32_MAX;
     report.seconds = interval / 1000;
     report.nanos = (int32_t)(interval % 1000 * 1000000);
     rates.report = &report;
