@@ -14,10 +14,21 @@ static const struct cli_column COLUMNS[] = {
     { .title = "SHA256", .drop = 5, .cuts = true },
 };
 
+static int print_names(struct cli *cli, const struct cli_checkpoints *chain)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+
+    for (size_t i = 0; i < chain->count; i++)
+        hf_buf_printf(&out, "%" PRId64 "\n", chain->entries[i]->seq);
+    return cli_out_text(cli, &out);
+}
+
 static int print(struct cli *cli, struct cli_table *table, const struct cli_checkpoints *chain)
 {
     Holdfast__V1__CheckpointList list = HOLDFAST__V1__CHECKPOINT_LIST__INIT;
 
+    if (cli->output == CLI_NAME)
+        return print_names(cli, chain);
     if (cli->output != CLI_JSON)
         return cli_table_print(cli, table, "This task has no checkpoints.");
     list.checkpoints = chain->entries;

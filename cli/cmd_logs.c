@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "cli/commands.h"
 #include "cli/local.h"
+#include "cli/out.h"
 #include "cli/store.h"
 #include "schema/name.h"
 
@@ -74,12 +75,11 @@ static int copy(struct cli *cli, int fd)
 
     while ((n = read(fd, chunk, sizeof chunk)) > 0) {
         if (fwrite(chunk, 1, (size_t)n, stdout) != (size_t)n)
-            return cli_fail(cli, HF_EIO, "standard output: %s", strerror(errno));
+            return cli_out_failed(cli);
     }
     if (n < 0)
         return cli_fail(cli, HF_EIO, "its log cannot be read: %s", strerror(errno));
-    return fflush(stdout) == 0 ? HF_OK
-                               : cli_fail(cli, HF_EIO, "standard output: %s", strerror(errno));
+    return fflush(stdout) == 0 ? HF_OK : cli_out_failed(cli);
 }
 
 static bool is_replaced(int fd, const char *path)

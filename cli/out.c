@@ -1,5 +1,7 @@
 #include "cli/out.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,12 +305,23 @@ void cli_out_field(struct hf_buf *out, const char *title, const char *fmt, ...)
         hf_buf_printf(out, "%-12s %s\n", title, text);
 }
 
+int cli_out_failed(struct cli *cli)
+{
+    int why = errno;
+
+    if (why == EPIPE) {
+        (void)signal(SIGPIPE, SIG_DFL);
+        (void)raise(SIGPIPE);
+    }
+    return cli_fail(cli, HF_EIO, "standard output: %s", strerror(why));
+}
+
 int cli_out_text(struct cli *cli, const struct hf_buf *text)
 {
     if (text->err != HF_OK)
         return cli_fail(cli, text->err, "%s", hf_err_text(text->err));
     if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout) != 0)
-        return cli_fail(cli, HF_EIO, "standard output cannot be written to");
+        return cli_out_failed(cli);
     return HF_OK;
 }
 

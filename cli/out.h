@@ -56,6 +56,10 @@ int cli_out_json_line(struct cli *cli, const ProtobufCMessage *message) HF_MUST_
  * line goes on in the next one, in the same column. */
 void cli_out_wrapped(struct hf_buf *out, size_t indent, const char *text);
 
+/* Standard output could not be written to (errno). Whoever has read enough, as `head` does, is
+ * not told of an error: like everybody in a pipe, this ends by SIGPIPE. */
+int cli_out_failed(struct cli *cli) HF_MUST_CHECK;
+
 /* All of the text to stdout. */
 int cli_out_text(struct cli *cli, const struct hf_buf *text) HF_MUST_CHECK;
 

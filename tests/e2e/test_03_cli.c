@@ -1,10 +1,14 @@
 /* What a person sees and what a script relies on: the command line on a real etcd. Hosts and
  * agents are keys that the test writes. */
 #include <check.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -365,6 +369,31 @@ START_TEST(a_bad_record_is_named_and_the_others_are_shown)
 }
 END_TEST
 
+/* Whoever reads a pipe may have enough, and hears nothing of it. */
+START_TEST(a_reader_that_is_gone_is_no_error)
+{
+    const char *const argv[] = {
+        HOLDFAST_PROGRAMS "/holdfast", "--endpoints", server.endpoint, "task", "ls", NULL
+    };
+    int out[2], err[2], status;
+    char said[64];
+    pid_t pid;
+
+    put_fleet();
+    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(err, O_CLOEXEC), 0);
+    (void)close(out[0]);
+    pid = hft_process_spawn(&(struct hft_spawn){
+        .argv = argv, .env = hft_sanitizer_env(), .out = out[1], .err = err[1] });
+    (void)close(out[1]);
+    (void)close(err[1]);
+    status = hft_process_reap(pid, STEP_MS);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE, "%#x", (unsigned)status);
+    ck_assert_int_eq(read(err[0], said, sizeof said), 0);
+    (void)close(err[0]);
+}
+END_TEST
+
 /* A person's word reaches the leader, and the trail tells of it. */
 START_TEST(a_storm_is_held_and_let_go_on)
 {
@@ -414,6 +443,8 @@ static void put_checkpoints(void)
 START_TEST(checkpoints_are_read_and_held_against_their_digests)
 {
     put_checkpoints();
+    cli("checkpoint", "ls", "report-1", "-o", "name");
+    expect(0, "1\n2\n3\n");
     cli("checkpoint", "verify", "report-1");
     expect(1, "SEQ  SIZE  STORE  RESULT\n"
               "  1     3  etcd   whole\n"
@@ -524,6 +555,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 120);
+    tcase_add_test(t, a_reader_that_is_gone_is_no_error);
     tcase_add_test(t, agents_are_shown_as_wide_as_the_terminal_is);
     tcase_add_test(t, json_has_the_members_that_scripts_rely_on);
     tcase_add_test(t, an_agent_is_stopped_and_a_held_one_released);
