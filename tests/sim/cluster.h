@@ -78,7 +78,7 @@ struct hfs_agent {
     const struct hfs_agent_config *config;
     struct hfs_agent *next; /* of the host */
     struct hfs_timer timer; /* what its program does next */
-    struct hfs_timer making, ending, forced, ready;
+    struct hfs_timer making, ending, forced, ready, settling;
     char instance[HFS_TEXT];
     int32_t pid;
     int64_t start_time;
@@ -225,6 +225,11 @@ void hfs_link_start(struct hfs_host *host);
 void hfs_link_crash(struct hfs_host *host);
 /* Delivers to the link, a moment later; lost when there is none by then. */
 void hfs_link_tell(struct hfs_host *host, const struct hf_event *event);
+
+/* Whether that process is the agent's, as its link sees it; after its end: until that is
+ * written.
+ */
+bool hfs_link_has(const struct hfs_host *host, const char *agent, const char *instance);
 void hfs_links_done(struct hfs_cluster *cluster);
 
 /* controller.c */

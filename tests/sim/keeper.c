@@ -10,7 +10,8 @@ enum {
     POLITE_MS = 400,
     READY_MS = 30,
     LINK_AGAIN_MS = 300,
-    HELD_MS = 100
+    HELD_MS = 100,
+    SETTLE_MS = 20,
 };
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -66,6 +67,7 @@ static void forget(struct hfs_agent *agent)
     hfs_timer_stop(world, &agent->ending);
     hfs_timer_stop(world, &agent->forced);
     hfs_timer_stop(world, &agent->ready);
+    hfs_timer_stop(world, &agent->settling);
     hfs_check_stands(agent->host->cluster->check, agent->instance);
     free(agent);
 }
@@ -83,11 +85,27 @@ static void publish(struct hfs_agent *agent)
 
 /* Ends. */
 
-/* It is forgotten when a link has heard of it: no end is ever lost. */
+/* Told to every link, until one has written it: no end is ever lost. */
 static void tell_end(struct hfs_agent *agent)
 {
     if (agent->host->link != NULL)
         tell(agent, HF_PROCESS_ENDED, "the process is gone");
+}
+
+static void settle(struct hfs_agent *agent)
+{
+    if (!hfs_link_has(agent->host, agent->config->name, agent->instance))
+        forget(agent);
+    else
+        after(agent->host, &agent->settling, SETTLE_MS);
+}
+
+static void on_settling(struct hfs_timer *timer)
+{
+    struct hfs_agent *agent = OWNER(timer, struct hfs_agent, settling);
+
+    if (agent->host->link != NULL)
+        settle(agent);
 }
 
 void hfs_keeper_on_told(struct hfs_host *host, const char *instance)
@@ -95,7 +113,7 @@ void hfs_keeper_on_told(struct hfs_host *host, const char *instance)
     struct hfs_agent *agent = hfs_keeper_find(host, instance);
 
     if (agent != NULL && agent->ended)
-        forget(agent);
+        settle(agent);
 }
 
 void hfs_keeper_end(struct hfs_agent *agent, Holdfast__V1__Exit__Kind kind, int32_t status,
@@ -203,6 +221,7 @@ static void make(struct hfs_host *host, const struct hf_intent_process *act)
     agent->ending = (struct hfs_timer){ .fn = on_ending, .process = &host->machine };
     agent->forced = (struct hfs_timer){ .fn = on_forced, .process = &host->machine };
     agent->ready = (struct hfs_timer){ .fn = on_ready, .process = &host->machine };
+    agent->settling = (struct hfs_timer){ .fn = on_settling, .process = &host->machine };
     agent->next = host->agents;
     host->agents = agent;
     after(host, &agent->making, draw(host, MAKE_MS));

@@ -53,6 +53,14 @@ static void on_letter(struct hfs_timer *timer)
     free(letter);
 }
 
+bool hfs_link_has(const struct hfs_host *host, const char *agent, const char *instance)
+{
+    struct hf_node_view view;
+
+    return hf_node_get_view(host->link->node, agent, 0, &view) == HF_OK &&
+           view.instance_id != NULL && strcmp(view.instance_id, instance) == 0;
+}
+
 static const char *keep(char place[HFS_TEXT], const char *text)
 {
     if (text == NULL)
@@ -251,7 +259,8 @@ static struct hf_node_held held_of(struct hfs_host *host, const struct hfs_agent
     struct hf_node_held held = { .started = started, .spec_written = started };
 
     for (const struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
-        if (agent->config != config || !agent->held || (held.begun && !agent->begun))
+        if (agent->config != config || !agent->held ||
+            (held.begun && (!agent->begun || agent->ended)))
             continue;
         held.instance_id = agent->instance;
         held.pid = agent->pid;
