@@ -127,7 +127,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(KEEP_REPLACED, "orders", NULL),
     RULE(KEEP_COMMANDED, "calm", BY_WITHDRAWAL),
     RULE(END_LATER, "people", NULL),
-    RULE(NO_REAP, "orders", NULL),
+    RULE(NO_REAP, "people", NULL),
     RULE(BOOT_TWICE, NULL, NULL),
     RULE(START_JEOPARDY, NULL, NULL),
     RULE(CLAIM_JEOPARDY, NULL, NULL),

@@ -308,6 +308,26 @@ static void look_at_keys(struct hfs_rest *rest, const char *prefix,
     free(found.list);
 }
 
+/* One that stands still for good while another one lives is left over, too. */
+static void look_at_ghosts(struct hfs_rest *rest)
+{
+    for (unsigned i = 0; i < rest->cluster->cfg.hosts; i++) {
+        const struct hfs_host *host = &rest->cluster->hosts[i];
+
+        for (const struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
+            const struct hfs_agent *other = find_process(rest->cluster, agent->config);
+            char what[2 * HFS_TEXT + 16], why[4 * HFS_TEXT];
+
+            if (!agent->begun || agent->ended || other == NULL || other == agent)
+                continue;
+            (void)snprintf(what, sizeof what, "ghost %s %s", agent->config->name, host->name);
+            (void)snprintf(why, sizeof why, "%.40s is left over on %.40s, and lives on %.40s",
+                           agent->config->name, host->name, other->host->name);
+            complain(rest, what, 0, false, why);
+        }
+    }
+}
+
 enum hfs_rest_verdict hfs_rest_look(struct hfs_rest *rest, char *ret_why, size_t size)
 {
     rest->looks++;
@@ -318,6 +338,7 @@ enum hfs_rest_verdict hfs_rest_look(struct hfs_rest *rest, char *ret_why, size_t
     look_at_keys(rest, "/holdfast/" HFS_NS "/tasks/", look_at_task);
     look_at_keys(rest, "/holdfast/" HFS_NS "/commands/", look_at_command);
     look_at_agents(rest);
+    look_at_ghosts(rest);
     if (hfs_person_count(rest->cluster) > 0)
         complain(rest, "person", 0, false, "an errand of the person is not done");
     if (!rest->any)
