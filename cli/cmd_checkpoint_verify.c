@@ -72,7 +72,9 @@ static int run(struct cli *cli)
     findings.list = hf_calloc(chain.count + 1, sizeof(Holdfast__V1__ChainReport__Entry *));
     if (findings.entries == NULL || findings.list == NULL)
         rc = cli_fail(cli, HF_ENOMEM, "out of memory");
-    for (size_t i = 0; rc == HF_OK && i < chain.count; i++) {
+    for (size_t i = 0;
+         rc == HF_OK && findings.entries != NULL && findings.list != NULL && i < chain.count;
+         i++) {
         if (settings->seq == 0 || chain.entries[i]->seq == settings->seq)
             rc = look(cli, chain.entries[i], &findings);
     }
