@@ -324,8 +324,10 @@ int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **re
     }
     if (rc < 0) {
         *ret_why = strerrordesc_np(-rc);
-        if (s != NULL)
+        if (s != NULL) {
+            keeper_cgroup_remove(k, s);
             keeper_slot_free(k, s);
+        }
     }
     return rc;
 }

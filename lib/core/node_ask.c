@@ -305,34 +305,24 @@ int hf_node_ask_read(struct hf_node *node, struct node_agent *a, struct node_ask
                         (struct hf_intent_read){ .key = { HF_KEY_TASK, .name = task } }, ret);
 }
 
-/* The record as the plan writes it takes the place of *record. */
-static int take_put(const struct hf_plan *plan, struct hf_key key, ProtobufCMessage **record)
-{
-    struct hf_bytes text = hf_plan_find_put(plan, key);
-    ProtobufCMessage *next = NULL;
-    int err = HF_EINVAL;
-
-    if (text.data != NULL)
-        err =
-            hf_json_decode(hf_key_get_record(key.kind), text.data, text.len, NULL, &next, NULL);
-    if (err != HF_OK)
-        return err;
-    hf_json_free(*record);
-    *record = next;
-    return HF_OK;
-}
-
-/* The task is what the answer will show, an entry what is known of the chain when that is
- * needed. */
+/* The task as the plan writes it is what the answer will show. */
 static int keep_written(struct node_ask *ask, const struct hf_plan *plan, const char *task)
 {
-    int err = take_put(plan, (struct hf_key){ HF_KEY_TASK, .name = task }, &ask->reply);
+    char key[HF_KEY_SIZE];
 
-    if (err == HF_OK && ask->kind == HF_ASK_CHECKPOINT)
-        err =
-            take_put(plan, (struct hf_key){ HF_KEY_CHECKPOINT, .name = task, .seq = ask->seq },
-                     &ask->message);
-    return err;
+    if (hf_key_format(plan->ns, &(struct hf_key){ HF_KEY_TASK, .name = task }, key, NULL) < 0)
+        return HF_EINVAL;
+    for (size_t i = 0; i < plan->write_count; i++) {
+        const struct hf_plan_write *write = &plan->writes[i];
+
+        if (strcmp(write->key, key) != 0)
+            continue;
+        hf_json_free(ask->reply);
+        ask->reply = NULL;
+        return hf_json_decode(&holdfast__v1__task__descriptor, write->value, write->value_len,
+                              NULL, &ask->reply, NULL);
+    }
+    return HF_EINVAL;
 }
 
 int hf_node_ask_send(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
