@@ -24,6 +24,23 @@ static void set_ttl(struct hf_engine *e, const struct hf_host *host)
         e->longest_ttl = ttl;
 }
 
+static void take_grant_back(enum hf_fleet_kind kind, void *object, void *arg)
+{
+    (void)kind;
+    (void)arg;
+    hf_agent_state(object)->granted = false;
+}
+
+/* What was let go and has not happened when everybody is missed waits with all others. */
+static void lose_host(struct hf_engine *e)
+{
+    bool was_full = hf_storm_get(&e->storm, e->now).state == HF_STORM_FULL;
+
+    hf_storm_on_lost(&e->storm, 1, &e->facts, e->now);
+    if (!was_full && hf_storm_get(&e->storm, e->now).state == HF_STORM_FULL)
+        hf_fleet_each(e->fleet, HF_FLEET_AGENT, take_grant_back, NULL);
+}
+
 bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host)
 {
     struct hf_host_state *state = hf_host_state(host);
@@ -47,7 +64,7 @@ bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host)
     if (!e->synced)
         return false;
     if (was_counted && state->counted && was_live && !live)
-        hf_storm_on_lost(&e->storm, 1, &e->facts, e->now);
+        lose_host(e);
     if (state->counted && !was_live && live)
         hf_storm_on_back(&e->storm, e->now);
     if (was_live != live)

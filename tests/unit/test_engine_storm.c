@@ -39,6 +39,33 @@ START_TEST(who_begins_to_lead_after_etcd_changed_its_leader_doubts)
 }
 END_TEST
 
+/* The grace of a is over, what follows may happen, and its health says so: then the last host
+ * is missed. */
+START_TEST(what_was_let_go_and_has_not_happened_waits_when_everybody_is_missed)
+{
+    struct hf_intent intent = { .kind = HF_INTENT_NONE };
+    bool written = false;
+
+    task_is_owned("t", "in_progress", "a");
+    ignore();
+    expire(0x1);
+    pass(8999);
+    ignore();
+    now++;
+    ck_assert_int_eq(step(&(struct hf_event){ .kind = HF_EVENT_TIME }), HF_OK);
+    while (!written) {
+        ck_assert_int_eq(hf_engine_next(engine, now, WALL + now, 0x80000000u, &intent), 1);
+        written = intent.kind == HF_INTENT_WRITE && strcmp(intent.subject, "agent a") == 0;
+        take(&intent);
+        hf_intent_done(&intent);
+    }
+    expire(0x2);
+    pass(30000);
+    expect_storm(HF_STORM_FULL, "");
+    ck_assert(has("tasks/t", "\"state\":\"in_progress\""));
+}
+END_TEST
+
 START_TEST(a_storm_that_goes_on_is_told_of_once_whoever_leads)
 {
     expire(0x1);
@@ -90,6 +117,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, who_learns_everything_anew_after_a_restore_still_doubts);
     tcase_add_test(t, who_begins_to_lead_after_etcd_changed_its_leader_doubts);
+    tcase_add_test(t, what_was_let_go_and_has_not_happened_waits_when_everybody_is_missed);
     tcase_add_test(t, a_storm_that_goes_on_is_told_of_once_whoever_leads);
     tcase_add_test(t, a_storm_that_ended_while_nobody_led_does_not_keep_the_next_one_quiet);
     return run("core/engine storms", t);
