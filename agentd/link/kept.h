@@ -19,6 +19,7 @@ struct link_kept {
 void link_kept_take(struct link_kept *kept);
 void link_kept_begin(struct link_kept *kept);
 void link_kept_done(struct link_kept *kept);
+#define LINK_CLEANUP_KEPT __attribute__((cleanup(link_kept_done)))
 
 /* Reads from there; for a configuration that is about to be read. */
 struct hf_config_files link_kept_get_files(struct link_kept *kept);

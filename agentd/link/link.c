@@ -491,13 +491,12 @@ static void on_prepare(uv_prepare_t *prepare)
 static void reload(const struct link *link)
 {
     struct hf_error err = { "" };
-    struct link_kept kept;
+    LINK_CLEANUP_KEPT struct link_kept kept = { 0 };
 
     link_kept_begin(&kept);
     if (link_settings_check_again(link->settings, link_kept_get_files(&kept), &err) != HF_OK) {
         HF_LOG_ERROR("not_reloaded", HF_STR("why", err.text),
                      HF_STR("next", "everything stays as it is"));
-        link_kept_done(&kept);
         return;
     }
     link_kept_leave(&kept);

@@ -139,7 +139,7 @@ int main(int argc, char **argv)
                                               hf_options_group(&settings.common) };
     HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
     struct hf_error err = { "out of memory" };
-    struct link_kept kept;
+    LINK_CLEANUP_KEPT struct link_kept kept = { 0 };
     int rc;
 
     hf_alloc_tune();
@@ -159,6 +159,5 @@ int main(int argc, char **argv)
         return printf("agentd %s\n", HOLDFAST_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     rc = serve(&cfg, &settings, &kept);
     link_settings_done(&settings);
-    link_kept_done(&kept);
     return rc;
 }
