@@ -2,6 +2,8 @@
 
 #include "core/engine_private.h"
 
+#define MOST_CARRIED 8192 /* bytes that a command carries of other records */
+
 /* When we first saw this very command. */
 static hf_ms seen_at(struct hf_engine *e, struct hf_agent_state *state,
                      const struct hf_command *command)
@@ -168,6 +170,23 @@ static void add_reset(struct hf_engine *e, const struct hf_agent *agent, struct 
                                              .next = "it waits for its owner's successor" });
 }
 
+/* What this very plan makes of the task and of its recovery, for a host that would have to read
+ * both before it can register the start. */
+static void carry(const struct hf_plan *plan, const struct hf_task *task,
+                  Holdfast__V1__Command *command)
+{
+    struct hf_bytes text =
+        hf_plan_find_put(plan, (struct hf_key){ HF_KEY_TASK, .name = task->name });
+    struct hf_bytes recovery =
+        hf_plan_find_put(plan, (struct hf_key){ HF_KEY_RECOVERY, .name = task->name });
+
+    if (text.data == NULL || recovery.data == NULL || text.len + recovery.len > MOST_CARRIED)
+        return;
+    command->task_text = (char *)text.data;
+    command->recovery_text = (char *)recovery.data;
+    command->task_create_revision = task->task.seen.create_rev;
+}
+
 static void add_order(struct hf_engine *e, const struct hf_agent *agent,
                       const struct hf_task *task, int64_t checkpoint,
                       const struct hf_start_order *order, const struct hf_health_draft *health,
@@ -187,6 +206,7 @@ static void add_order(struct hf_engine *e, const struct hf_agent *agent,
         from.seq = checkpoint;
         command.checkpoint = checkpoint != 0 ? &from : NULL;
         command.attempt = hf_task_record(task)->attempt + 1;
+        carry(&ret->plan, task, &command);
     }
     hf_row_order(&ret->plan, &e->term,
                  &(struct hf_order){ .agent = agent->name,

@@ -308,21 +308,14 @@ int hf_node_ask_read(struct hf_node *node, struct node_agent *a, struct node_ask
 /* The task as the plan writes it is what the answer will show. */
 static int keep_written(struct node_ask *ask, const struct hf_plan *plan, const char *task)
 {
-    char key[HF_KEY_SIZE];
+    struct hf_bytes text = hf_plan_find_put(plan, (struct hf_key){ HF_KEY_TASK, .name = task });
 
-    if (hf_key_format(plan->ns, &(struct hf_key){ HF_KEY_TASK, .name = task }, key, NULL) < 0)
+    if (text.data == NULL)
         return HF_EINVAL;
-    for (size_t i = 0; i < plan->write_count; i++) {
-        const struct hf_plan_write *write = &plan->writes[i];
-
-        if (strcmp(write->key, key) != 0)
-            continue;
-        hf_json_free(ask->reply);
-        ask->reply = NULL;
-        return hf_json_decode(&holdfast__v1__task__descriptor, write->value, write->value_len,
-                              NULL, &ask->reply, NULL);
-    }
-    return HF_EINVAL;
+    hf_json_free(ask->reply);
+    ask->reply = NULL;
+    return hf_json_decode(&holdfast__v1__task__descriptor, text.data, text.len, NULL,
+                          &ask->reply, NULL);
 }
 
 int hf_node_ask_send(struct hf_node *node, struct node_agent *a, struct node_ask *ask,

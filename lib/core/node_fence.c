@@ -79,7 +79,7 @@ void hf_node_on_reset(struct hf_node *node)
         lose(node, a);
         a->flight.is_void = true;
         a->wait_rev = 0;
-        a->command_rev = 0;
+        a->command_rev = a->carried_rev = 0;
         a->spec_written = a->spec_stood = false; /* or nobody could start it any more */
         hf_node_clear_cell(&a->task);
         hf_node_drop_ahead(a);

@@ -212,6 +212,7 @@ struct node_agent {
     hf_ms needless_at;   /* what was made is discarded then; NEVER: it is needed */
     int64_t command_rev; /* of the command that `task` was read for */
     int64_t read_rev;    /* of the command whose task is being read */
+    int64_t carried_rev; /* of the command whose carried task was looked at */
     struct hf_cell task; /* that the command names */
     char *resume;        /* the task that it begins with */
     int64_t head;        /* of the chain that is walked */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "core/node_private.h"
+#include "schema/json.h"
 
 void hf_node_forget_start(struct node_agent *a)
 {
@@ -171,6 +172,66 @@ static enum node_why why_start(struct hf_node *node, struct node_agent *a)
 static bool needs_task(const struct node_agent *a)
 {
     return hf_node_command(a)->task[0] != '\0' && a->command_rev != a->command.seen.mod_rev;
+}
+
+static void set_task(struct node_agent *a, const struct hf_cell *next, int64_t command_rev)
+{
+    if (hf_node_task(&a->task) == NULL || next->record == NULL ||
+        strcmp(hf_node_task(&a->task)->id, hf_node_task(next)->id) != 0)
+        a->walk = WALK_NONE;
+    hf_node_clear_cell(&a->task);
+    a->task = *next;
+    a->command_rev = command_rev;
+}
+
+static int decode_task(const Holdfast__V1__Command *command, ProtobufCMessage **ret_task)
+{
+    ProtobufCMessage *task = NULL;
+    int err = hf_json_decode(&holdfast__v1__task__descriptor, command->task_text,
+                             strlen(command->task_text), NULL, &task, NULL);
+
+    if (err == HF_OK && strcmp(((Holdfast__V1__Task *)task)->id, command->task) != 0)
+        err = HF_EINVAL;
+    if (err != HF_OK)
+        hf_json_free(task);
+    else
+        *ret_task = task;
+    return err;
+}
+
+/* A command says how the Txn that put it left the task, so it is of the command's revision.
+ * Once: whoever refused a start on that has changed the task since, and it is read. */
+static int take_carried(struct node_agent *a)
+{
+    const Holdfast__V1__Command *command = hf_node_command(a);
+    struct hf_fleet_change change = { .seen = { .create_rev = command->task_create_revision,
+                                                .mod_rev = a->command.seen.mod_rev,
+                                                .text = { command->task_text,
+                                                          strlen(command->task_text) } } };
+    ProtobufCMessage *recovery = NULL;
+    struct hf_cell next;
+    int err;
+
+    if (change.seen.text.len == 0 || a->carried_rev == change.seen.mod_rev)
+        return HF_OK;
+    err = hf_json_decode(&holdfast__v1__recovery__descriptor, command->recovery_text,
+                         strlen(command->recovery_text), NULL, &recovery, NULL);
+    if (err == HF_OK)
+        err = decode_task(command, &change.record);
+    if (err == HF_OK)
+        err = hf_node_make_cell(&change, &next);
+    if (err != HF_ENOMEM)
+        a->carried_rev = change.seen.mod_rev;
+    if (err == HF_OK) {
+        a->recover = hf_recover_load((const Holdfast__V1__Recovery *)recovery);
+        a->ahead.recovery_rev = change.seen.mod_rev;
+        a->ahead.recovery_token = 0; /* of a command before it */
+        set_task(a, &next, change.seen.mod_rev);
+    } else {
+        hf_json_free(change.record);
+    }
+    hf_json_free(recovery);
+    return err;
 }
 
 /* The task, if it is still to be had. */
@@ -361,6 +422,8 @@ static int go_ahead(struct hf_node *node, struct node_agent *a, enum node_why wh
 
     if (fault == NULL && a->process == PROCESS_NONE)
         return make(node, a, ret);
+    if (why == START_COMMAND && needs_task(a) && take_carried(a) == HF_ENOMEM)
+        return HF_ENOMEM;
     if (why == START_COMMAND && needs_task(a)) {
         rc = hf_node_read_recovery(node, a, ret);
         if (rc != NODE_GO_ON)
@@ -416,12 +479,7 @@ static int take_task(struct node_agent *a, struct hf_event_answer *answer)
             return err;
         answer->found[0].record = NULL;
     }
-    if (hf_node_task(&a->task) == NULL || next.record == NULL ||
-        strcmp(hf_node_task(&a->task)->id, hf_node_task(&next)->id) != 0)
-        a->walk = WALK_NONE;
-    hf_node_clear_cell(&a->task);
-    a->task = next;
-    a->command_rev = a->read_rev; /* another command may be there by now */
+    set_task(a, &next, a->read_rev); /* another command may be there by now */
     return HF_OK;
 }
 

@@ -256,6 +256,21 @@ void hf_plan_delete(struct hf_plan *plan, struct hf_key key)
     (void)add_write(plan, &key);
 }
 
+struct hf_bytes hf_plan_find_put(const struct hf_plan *plan, struct hf_key key)
+{
+    char text[HF_KEY_SIZE];
+
+    if (hf_key_format(plan->ns, &key, text, NULL) < 0)
+        return (struct hf_bytes){ 0 };
+    for (size_t i = 0; i < plan->write_count; i++) {
+        const struct hf_plan_write *write = &plan->writes[i];
+
+        if (strcmp(write->key, text) == 0)
+            return (struct hf_bytes){ write->value, write->value_len };
+    }
+    return (struct hf_bytes){ 0 };
+}
+
 /* Whether applying the plan makes one of its own guards fail. A key that is put gets a new
  * mod_revision; one that is deleted loses its create_revision, too. */
 static bool undoes(const struct hf_plan_guard *guard, const struct hf_plan_write *write)

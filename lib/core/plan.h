@@ -80,6 +80,10 @@ void hf_plan_put(struct hf_plan *plan, struct hf_key key, const ProtobufCMessage
 void hf_plan_put_body(struct hf_plan *plan, struct hf_key key, struct hf_bytes body);
 void hf_plan_delete(struct hf_plan *plan, struct hf_key key);
 
+/* The value that the key is put with, which a NUL follows; nothing where it is not. Borrowed.
+ */
+struct hf_bytes hf_plan_find_put(const struct hf_plan *plan, struct hf_key key);
+
 /* The op_id that a class of writers left in a record, or NULL. Borrowed. */
 const char *hf_plan_find_op_id(const ProtobufCMessage *record, enum hf_writer writer);
 

@@ -26,6 +26,54 @@ START_TEST(a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step)
 }
 END_TEST
 
+/* As JSON says it in a string. */
+static void quote(const char *text, char *out, size_t size)
+{
+    size_t len = 0;
+
+    for (; *text != '\0' && len + 2 < size; text++) {
+        if (*text == '"')
+            out[len++] = '\\';
+        out[len++] = *text;
+    }
+    out[len] = '\0';
+}
+
+START_TEST(a_start_carries_what_its_own_step_made_of_the_task)
+{
+    char task[4000], recovery[4000];
+    char created[64];
+
+    task_is_owned("t", "in_progress", "a");
+    agent_ends("a", "crashed");
+    ignore();
+    quote(get("tasks/t"), task, sizeof task);
+    quote(get("recoveries/t"), recovery, sizeof recovery);
+    (void)snprintf(created, sizeof created, "\"taskCreateRevision\":\"%lld\"",
+                   (long long)find_pair(full_key("tasks/t"))->create_rev);
+    ck_assert(has("commands/h1/a", task));
+    ck_assert(has("commands/h1/a", recovery));
+    ck_assert(has("commands/h1/a", created));
+}
+END_TEST
+
+START_TEST(a_start_carries_no_long_task)
+{
+    char payload[9000];
+    char value[10000];
+
+    memset(payload, 'x', sizeof payload);
+    payload[sizeof payload - 1] = '\0';
+    task_is_owned("t", "in_progress", "a");
+    (void)snprintf(value, sizeof value, "{\"payload\":\"%s\",%s", payload, get("tasks/t") + 1);
+    put("tasks/t", value);
+    agent_ends("a", "crashed");
+    ignore();
+    ck_assert(has("commands/h1/a", "\"task\":\"t\""));
+    ck_assert(has("commands/h1/a", "\"taskText\":\"\",\"recoveryText\":\"\""));
+}
+END_TEST
+
 static const char *const NO_LIVES[] = {
     "{\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"1\",\"generation\":-1},"
     "\"kind\":\"crashed\"}",
@@ -356,6 +404,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, who_was_asked_for_once_is_started_once);
     tcase_add_test(t, a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step);
+    tcase_add_test(t, a_start_carries_what_its_own_step_made_of_the_task);
+    tcase_add_test(t, a_start_carries_no_long_task);
     tcase_add_loop_test(t, the_end_of_a_life_that_never_was_is_nothing, 0, COUNT(NO_LIVES));
     tcase_add_test(t, every_guard_of_it_is_there);
     tcase_add_test(t, an_expiry_is_judged_after_its_grace);

@@ -52,6 +52,107 @@ START_TEST(a_command_starts_it_with_a_task)
 }
 END_TEST
 
+/* The leader puts the task and a command that says how, at one revision. */
+static void order_carrying(const char *task, const char *task_text, const char *recovery_text)
+{
+    char value[2000] =
+        "{\"id\":\"1\",\"host\":\"h\",\"task\":\"t\",\"taskCreateRevision\":\"106\"";
+    const char *const names[] = { "taskText", "recoveryText" };
+    const char *const texts[] = { task_text, recovery_text };
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        size_t len = strlen(value);
+
+        len += (size_t)snprintf(value + len, sizeof value - len, ",\"%s\":\"", names[i]);
+        for (const char *c = texts[i]; *c != '\0'; c++)
+            len += (size_t)snprintf(value + len, sizeof value - len, *c == '"' ? "\\%c" : "%c",
+                                    *c);
+        (void)snprintf(value + len, sizeof value - len, "\"");
+    }
+    (void)snprintf(value + strlen(value), sizeof value - strlen(value), "}");
+    w.rev++;
+    write_pair(ROOT "tasks/t", task, 0);
+    write_pair(ROOT "commands/h/a", value, 0);
+    tell(ROOT "commands/h/a");
+}
+
+#define CARRIED    TASK_OF("t", "pending", ",\"reservedFor\":\"a\"")
+#define RECOVERY_1 "{\"task\":\"t\",\"attempts\":1}"
+
+START_TEST(a_command_that_carries_its_task_needs_no_read)
+{
+    ended();
+    put("pending/r/t", "{\"reservedFor\":\"a\"}");
+    w.quiet = false;
+    order_carrying(CARRIED, CARRIED, RECOVERY_1);
+    expect("make a#2\n"
+           "if absent(agents/a/live), mod(agents/a/spec) = 103, text(agents/a/spec), "
+           "mod(wanted/a) = 0, "
+           "mod(commands/h/a) = 107, text(commands/h/a), mod(tasks/t) = 107, text(tasks/t) "
+           "then put agents/a/live, "
+           "delete commands/h/a, put tasks/t, delete pending/r/t\n"
+           "let go a#2 as 108 with t from 0\n");
+    has("tasks/t", "\"state\":\"acknowledged\"");
+}
+END_TEST
+
+START_TEST(what_a_command_carries_of_a_task_that_changed_since_is_not_taken_twice)
+{
+    ended();
+    w.keeper_is_off = true;
+    order_carrying(CARRIED, CARRIED, RECOVERY_1);
+    expect("make a#2\n");
+    put("tasks/t", TASK_OF("t", "cancelled", ""));
+    news("a", HF_PROCESS_HELD, 0, NULL);
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "refused"));
+    w.log[0] = '\0';
+    wait(1000);
+    expect("let go a#2 as 108\n");
+    has("tasks/t", "\"state\":\"cancelled\"");
+}
+END_TEST
+
+static const struct {
+    const char *task, *recovery;
+} NONSENSE[] = {
+    { "nonsense", RECOVERY_1 },
+    { TASK_OF("u", "pending", ",\"reservedFor\":\"a\""), RECOVERY_1 },
+    { CARRIED, "nonsense" },
+    { CARRIED, "" },
+    { "", RECOVERY_1 },
+};
+
+START_TEST(what_a_command_carries_and_makes_no_sense_is_read)
+{
+    ended();
+    w.quiet = false;
+    order_carrying(CARRIED, NONSENSE[_i].task, NONSENSE[_i].recovery);
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "read tasks/t\n"));
+    ck_assert_ptr_nonnull(strstr(w.log, "with t from 0\n"));
+}
+END_TEST
+
+/* Both were put by the Txn that the command came with. */
+START_TEST(poison_that_a_command_tells_of_is_not_restored_again)
+{
+    ended();
+    put_checkpoints(2);
+#define AT_2 TASK_OF("t", "pending", ",\"reservedFor\":\"a\",\"checkpoint\":{\"seq\":\"2\"}")
+    order_carrying(
+        AT_2, AT_2,
+        "{\"task\":\"t\",\"attempts\":2,\"outcomes\":["
+        "{\"at\":\"2026-01-01T00:00:00Z\",\"checkpoint\":{\"seq\":\"2\"},\"result\":\"died\"},"
+        "{\"at\":\"2026-01-01T00:01:00Z\",\"checkpoint\":{\"seq\":\"2\"},\"result\":\"died\"}]"
+        "}");
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "verify 1\n"));
+    ck_assert_ptr_null(strstr(w.log, "verify 2\n"));
+    has("tasks/t", "\"restored\":{\"seq\":\"1\"}");
+}
+END_TEST
+
 START_TEST(a_task_that_is_not_to_be_had_any_more_does_not_keep_the_agent_from_starting)
 {
     ended();
@@ -630,6 +731,11 @@ static void add_stories(TCase *t)
 {
     tcase_add_test(t, a_command_starts_it);
     tcase_add_test(t, a_command_starts_it_with_a_task);
+    tcase_add_test(t, a_command_that_carries_its_task_needs_no_read);
+    tcase_add_test(t, what_a_command_carries_of_a_task_that_changed_since_is_not_taken_twice);
+    tcase_add_loop_test(t, what_a_command_carries_and_makes_no_sense_is_read, 0,
+                        COUNT(NONSENSE));
+    tcase_add_test(t, poison_that_a_command_tells_of_is_not_restored_again);
     tcase_add_test(t,
                    a_task_that_is_not_to_be_had_any_more_does_not_keep_the_agent_from_starting);
     tcase_add_test(t, a_task_that_changes_amid_the_start_is_read_again);
