@@ -1,13 +1,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "core/node_private.h"
+#include "schema/json.h"
 
 /* Who dies at work is as a rule ordered back to where it was, within milliseconds. While its
  * end is written and the order made, its host makes the next process, and looks at the chain of
  * the task and at the body of the newest entry; what became of earlier recoveries is read
  * beside the task. Nothing is decided on any of it that would not be decided on a read of now:
- * it is young, of the same task, and reaches as far. */
+ * it is young, of the same task, and reaches as far. An entry never changes, so the one that
+ * the dead process committed last need not be read at all. */
+
+void hf_node_drop_kept(struct node_agent *a)
+{
+    hf_json_free(a->kept);
+    a->kept = NULL;
+}
+
+void hf_node_on_kept(struct node_agent *a, struct node_ask *ask)
+{
+    hf_node_drop_kept(a);
+    a->kept = ask->message;
+    a->kept_rev = ask->cell.seen.mod_rev;
+    ask->message = NULL;
+}
 
 void hf_node_drop_ahead(struct node_agent *a)
 {
@@ -124,6 +141,24 @@ static const Holdfast__V1__Checkpoint *find_newest(const struct node_agent *a)
     return newest;
 }
 
+/* What the dead process committed last takes the place of a read, if it is of that task. */
+static int remember_newest(struct node_agent *a)
+{
+    const Holdfast__V1__Checkpoint *entry = (const Holdfast__V1__Checkpoint *)a->kept;
+
+    if (a->ahead.stage != AHEAD_CHAIN || entry == NULL ||
+        strcmp(entry->task, a->ahead.task) != 0)
+        return HF_OK;
+    if (!hf_grow(&a->chain, &a->chain_cap, 1, sizeof *a->chain))
+        return HF_ENOMEM;
+    a->chain[a->chain_count++] = (struct hf_cell){ .record = a->kept };
+    a->kept = NULL;
+    a->ahead.chain_rev = a->kept_rev;
+    a->ahead.partial = true;
+    a->ahead.stage = AHEAD_BODY;
+    return HF_OK;
+}
+
 static int look_at_chain(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
     const struct hf_intent_read chain = { .whole_scope = true,
@@ -134,6 +169,8 @@ static int look_at_chain(struct hf_node *node, struct node_agent *a, struct hf_i
 
     if (a->ahead.token != 0)
         return NODE_GO_ON;
+    if (remember_newest(a) != HF_OK)
+        return HF_ENOMEM;
     if (a->ahead.stage == AHEAD_BODY && (newest = find_newest(a)) == NULL)
         a->ahead.stage = AHEAD_OVER;
     if (a->ahead.stage == AHEAD_CHAIN)
@@ -155,7 +192,8 @@ int hf_node_look_ahead(struct hf_node *node, struct node_agent *a, struct hf_int
     if (a->ahead.stage == AHEAD_NONE)
         return NODE_GO_ON;
     if (node->now >= a->ahead.until) {
-        hf_node_drop_ahead(a);
+        if (a->walk != WALK_VERIFY) /* else it is in use, and was young enough */
+            hf_node_drop_ahead(a);
         return NODE_GO_ON;
     }
     hf_node_wake(a, a->ahead.until);

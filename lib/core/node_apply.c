@@ -168,6 +168,7 @@ void hf_node_free_agent(struct node_agent *a)
 {
     clear_told(a);
     hf_node_drop_ahead(a);
+    hf_node_drop_kept(a);
     hf_node_forget_process(a);
     hf_node_clear_cell(&a->task);
     hf_json_free(a->config);

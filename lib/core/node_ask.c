@@ -305,17 +305,34 @@ int hf_node_ask_read(struct hf_node *node, struct node_agent *a, struct node_ask
                         (struct hf_intent_read){ .key = { HF_KEY_TASK, .name = task } }, ret);
 }
 
-/* The task as the plan writes it is what the answer will show. */
+/* The record as the plan writes it takes the place of *record. */
+static int take_put(const struct hf_plan *plan, struct hf_key key, ProtobufCMessage **record)
+{
+    struct hf_bytes text = hf_plan_find_put(plan, key);
+    ProtobufCMessage *next = NULL;
+    int err = HF_EINVAL;
+
+    if (text.data != NULL)
+        err =
+            hf_json_decode(hf_key_get_record(key.kind), text.data, text.len, NULL, &next, NULL);
+    if (err != HF_OK)
+        return err;
+    hf_json_free(*record);
+    *record = next;
+    return HF_OK;
+}
+
+/* The task is what the answer will show, an entry what is known of the chain when that is
+ * needed. */
 static int keep_written(struct node_ask *ask, const struct hf_plan *plan, const char *task)
 {
-    struct hf_bytes text = hf_plan_find_put(plan, (struct hf_key){ HF_KEY_TASK, .name = task });
+    int err = take_put(plan, (struct hf_key){ HF_KEY_TASK, .name = task }, &ask->reply);
 
-    if (text.data == NULL)
-        return HF_EINVAL;
-    hf_json_free(ask->reply);
-    ask->reply = NULL;
-    return hf_json_decode(&holdfast__v1__task__descriptor, text.data, text.len, NULL,
-                          &ask->reply, NULL);
+    if (err == HF_OK && ask->kind == HF_ASK_CHECKPOINT)
+        err =
+            take_put(plan, (struct hf_key){ HF_KEY_CHECKPOINT, .name = task, .seq = ask->seq },
+                     &ask->message);
+    return err;
 }
 
 int hf_node_ask_send(struct hf_node *node, struct node_agent *a, struct node_ask *ask,

@@ -57,6 +57,29 @@ static int verify_beside(struct hf_node *node, struct node_agent *a,
     return NODE_INTENT;
 }
 
+static void begin_verifying(const struct hf_node *node, struct node_agent *a)
+{
+    hf_chain_init(&a->walker, &node->policy.chain, a->head, &a->recover);
+    a->walk = WALK_VERIFY;
+}
+
+static int need_chain(struct hf_node *node, struct node_agent *a,
+                      const Holdfast__V1__Task *task, struct hf_intent *ret)
+{
+    int rc = hf_node_wait_ahead(node, a);
+
+    if (rc != NODE_GO_ON)
+        return rc;
+    if (a->ahead.stage == AHEAD_NONE)
+        return hf_node_read(node, a, OP_CHAIN,
+                            (struct hf_intent_read){ .whole_scope = true,
+                                                     .scope = HF_KEY_IN_CHECKPOINTS_TASK,
+                                                     .name = task->id },
+                            ret);
+    begin_verifying(node, a);
+    return NODE_GO_ON;
+}
+
 /* Settles what needs no look at a body; an intent for what does. */
 static int verify(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,
                   const struct hf_chain_step *step, struct hf_intent *ret)
@@ -83,6 +106,11 @@ static int verify(struct hf_node *node, struct node_agent *a, const Holdfast__V1
         }
         return a->walking != NULL ? verify_beside(node, a, entry, ret)
                                   : hf_node_verify(node, a, entry, ret);
+    }
+    if (entry == NULL && a->ahead.partial) {
+        hf_node_drop_ahead(a);
+        a->walk = WALK_CHAIN;
+        return need_chain(node, a, task, ret);
     }
     hf_chain_on_verified(&a->walker, step->seq,
                          entry == NULL ? HF_CHAIN_MISSING : HF_CHAIN_BROKEN, -1);
@@ -152,29 +180,6 @@ static int need_recovery(struct hf_node *node, struct node_agent *a,
             node, a, OP_RECOVERY,
             (struct hf_intent_read){ .key = { HF_KEY_RECOVERY, .name = task->id } }, ret);
     a->walk = WALK_CHAIN;
-    return NODE_GO_ON;
-}
-
-static void begin_verifying(const struct hf_node *node, struct node_agent *a)
-{
-    hf_chain_init(&a->walker, &node->policy.chain, a->head, &a->recover);
-    a->walk = WALK_VERIFY;
-}
-
-static int need_chain(struct hf_node *node, struct node_agent *a,
-                      const Holdfast__V1__Task *task, struct hf_intent *ret)
-{
-    int rc = hf_node_wait_ahead(node, a);
-
-    if (rc != NODE_GO_ON)
-        return rc;
-    if (a->ahead.stage == AHEAD_NONE)
-        return hf_node_read(node, a, OP_CHAIN,
-                            (struct hf_intent_read){ .whole_scope = true,
-                                                     .scope = HF_KEY_IN_CHECKPOINTS_TASK,
-                                                     .name = task->id },
-                            ret);
-    begin_verifying(node, a);
     return NODE_GO_ON;
 }
 

@@ -83,6 +83,7 @@ void hf_node_on_reset(struct hf_node *node)
         a->spec_written = a->spec_stood = false; /* or nobody could start it any more */
         hf_node_clear_cell(&a->task);
         hf_node_drop_ahead(a);
+        hf_node_drop_kept(a);
     }
     node->host_flight.is_void = true;
     node->host_wait_rev = 0;

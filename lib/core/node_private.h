@@ -164,8 +164,9 @@ struct node_ahead {
     enum { AHEAD_NONE, AHEAD_CHAIN, AHEAD_BODY, AHEAD_OVER } stage; /* NONE: not expected */
     char task[HF_NAME_SIZE]; /* that it was at when it ended */
     uint64_t token;          /* of what is under way; 0: nothing */
-    int64_t chain_rev;       /* the chain is as of it; 0: not read yet */
+    int64_t chain_rev;       /* the chain is as of it, at least; 0: not known yet */
     int64_t whole;           /* its newest entry, if that was found to be whole */
+    bool partial;            /* of the chain only its newest entry is known */
     hf_ms until;             /* then it is too old */
     bool make;               /* a process is to be made as well */
     uint64_t recovery_token;
@@ -221,6 +222,8 @@ struct node_agent {
     struct hf_chain walker;
     struct node_ahead ahead;
     struct node_spare spare;
+    ProtobufCMessage *kept; /* the last entry that it committed; NULL: not known */
+    int64_t kept_rev;       /* its task was read at */
     struct hf_recover recover;
     int64_t chain_at;
     int64_t checkpoint; /* to begin from */
@@ -432,6 +435,9 @@ int hf_node_start_answer(struct hf_node *node, struct node_agent *a,
 
 /* node_ahead.c */
 void hf_node_drop_ahead(struct node_agent *a);
+/* Its process committed an entry; the message is taken from the ask. */
+void hf_node_on_kept(struct node_agent *a, struct node_ask *ask);
+void hf_node_drop_kept(struct node_agent *a);
 /* It has just died. */
 void hf_node_expect_order(struct hf_node *node, struct node_agent *a);
 void hf_node_on_spare(struct node_agent *a, const struct hf_event_process *news);

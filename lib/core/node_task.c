@@ -161,6 +161,8 @@ void hf_node_ask_done(struct node_agent *a, struct node_ask *ask)
     struct node_owned *owned = ask->task != NULL ? hf_node_find_owned(a, ask->task) : NULL;
 
     hf_node_grant(ask);
+    if (ask->kind == HF_ASK_CHECKPOINT)
+        hf_node_on_kept(a, ask);
     if (ask->kind == HF_ASK_CLAIM && owned != NULL)
         owned->claim_rev = 0;
     if (ask->kind == HF_ASK_START && owned != NULL)

@@ -419,6 +419,21 @@ static inline void put_checkpoints(int64_t count)
     }
 }
 
+static inline void ask_checkpoint(const char *task)
+{
+    Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+
+    entry.sha256 = (char *)"abc";
+    entry.store = (char *)"etcd";
+    must((struct hf_event){ .kind = HF_EVENT_ASK,
+                            .ask = { .token = ++w.ask,
+                                     .kind = HF_ASK_CHECKPOINT,
+                                     .agent = "a",
+                                     .instance_id = instance("a"),
+                                     .task = task,
+                                     .checkpoint = &entry } });
+}
+
 /* A task that may be claimed. */
 static inline void put_pending(const char *id, const char *extra)
 {

@@ -54,6 +54,85 @@ START_TEST(a_successor_is_made_and_its_checkpoint_looked_at_before_its_start_is_
 }
 END_TEST
 
+/* a has committed the third checkpoint of t itself. */
+static void has_kept(void)
+{
+    at_work();
+    ask("a", HF_ASK_START, "t");
+    ask_checkpoint("t");
+    ignore();
+    w.quiet = false;
+}
+
+START_TEST(what_the_dead_committed_last_is_not_read)
+{
+    has_kept();
+    die();
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "make a#2\nverify 3\n"));
+    ck_assert_ptr_null(strstr(w.log, "read"));
+    order(3);
+    run_node();
+    ck_assert_ptr_null(strstr(w.log, "read checkpoints"));
+    ck_assert_ptr_nonnull(strstr(w.log, "with t from 3\n"));
+}
+END_TEST
+
+static void has_damage(void)
+{
+    w.verify_err = HF_ECORRUPT;
+}
+
+static void is_poison(void)
+{
+    put("recoveries/t",
+        "{\"task\":\"t\",\"attempts\":2,\"outcomes\":["
+        "{\"at\":\"2026-01-01T00:00:00Z\",\"checkpoint\":{\"seq\":\"3\"},\"result\":\"died\"},"
+        "{\"at\":\"2026-01-01T00:01:00Z\",\"checkpoint\":{\"seq\":\"3\"},\"result\":\"died\"}]"
+        "}");
+}
+
+static void was_submitted_anew(void)
+{
+    erase("tasks/t");
+}
+
+static void (*const NEED_THE_REST[])(void) = { has_damage, is_poison, was_submitted_anew };
+
+START_TEST(the_rest_of_the_chain_is_read_when_it_is_needed)
+{
+    has_kept();
+    NEED_THE_REST[_i]();
+    die();
+    run_node();
+    order(3);
+    run_node();
+    ck_assert_msg(strstr(w.log, "read checkpoints/t/\nverify") != NULL, "%s", w.log);
+    if (NEED_THE_REST[_i] == is_poison)
+        has("tasks/t", "\"restored\":{\"seq\":\"2\"}");
+}
+END_TEST
+
+/* Its chain is as complete as when the walk began. */
+START_TEST(what_a_start_goes_along_does_not_grow_too_old_meanwhile)
+{
+    at_work();
+    w.verify_err = HF_ECORRUPT;
+    die();
+    expect("make a#2\nverify 2\n");
+    w.verify_hangs = true;
+    order(2);
+    expect("verify 2\n");
+    wait(5000);
+    verified(HF_ECORRUPT);
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "verify 1\n"));
+    verified(HF_OK);
+    run_node();
+    has("tasks/t", "\"restored\":{\"seq\":\"1\"}");
+}
+END_TEST
+
 START_TEST(a_process_that_nobody_orders_is_discarded)
 {
     at_work();
@@ -222,6 +301,10 @@ static void add_stories(TCase *t)
 {
     tcase_add_test(
         t, a_successor_is_made_and_its_checkpoint_looked_at_before_its_start_is_ordered);
+    tcase_add_test(t, what_the_dead_committed_last_is_not_read);
+    tcase_add_loop_test(t, the_rest_of_the_chain_is_read_when_it_is_needed, 0,
+                        COUNT(NEED_THE_REST));
+    tcase_add_test(t, what_a_start_goes_along_does_not_grow_too_old_meanwhile);
     tcase_add_test(t, a_process_that_nobody_orders_is_discarded);
     tcase_add_test(t, a_process_that_waits_for_the_end_of_the_one_before_is_discarded_in_time);
     tcase_add_test(t, what_was_looked_at_too_long_ago_is_looked_at_again);

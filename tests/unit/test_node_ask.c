@@ -119,21 +119,6 @@ END_TEST
 
 /* Checkpoints. */
 
-static void ask_checkpoint(const char *task)
-{
-    Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
-
-    entry.sha256 = (char *)"abc";
-    entry.store = (char *)"etcd";
-    must((struct hf_event){ .kind = HF_EVENT_ASK,
-                            .ask = { .token = ++w.ask,
-                                     .kind = HF_ASK_CHECKPOINT,
-                                     .agent = "a",
-                                     .instance_id = instance("a"),
-                                     .task = task,
-                                     .checkpoint = &entry } });
-}
-
 START_TEST(checkpoints_form_a_chain)
 {
     working();
