@@ -167,8 +167,8 @@ static int look_at_chain(struct hf_node *node, struct node_agent *a, struct hf_i
     const Holdfast__V1__Checkpoint *newest = NULL;
     struct node_flight flight = a->flight;
 
-    if (a->ahead.token != 0)
-        return NODE_GO_ON;
+    if (a->ahead.token != 0 || a->process == PROCESS_ENDED)
+        return NODE_GO_ON; /* etcd writes the end first: everything waits for that */
     if (remember_newest(a) != HF_OK)
         return HF_ENOMEM;
     if (a->ahead.stage == AHEAD_BODY && (newest = find_newest(a)) == NULL)

@@ -133,6 +133,23 @@ START_TEST(what_a_start_goes_along_does_not_grow_too_old_meanwhile)
 }
 END_TEST
 
+/* Everything waits for the end, and it for the same etcd. */
+START_TEST(nothing_is_read_while_the_end_is_written)
+{
+    at_work();
+    w.quiet = false;
+    w.fate = WITHHOLD;
+    die();
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "make a#2\n"));
+    ck_assert_ptr_null(strstr(w.log, "read"));
+    w.log[0] = '\0';
+    arrive();
+    run_node();
+    ck_assert_msg(strstr(w.log, "read checkpoints/t/\nverify 2\n") != NULL, "%s", w.log);
+}
+END_TEST
+
 START_TEST(a_process_that_nobody_orders_is_discarded)
 {
     at_work();
@@ -305,6 +322,7 @@ static void add_stories(TCase *t)
     tcase_add_loop_test(t, the_rest_of_the_chain_is_read_when_it_is_needed, 0,
                         COUNT(NEED_THE_REST));
     tcase_add_test(t, what_a_start_goes_along_does_not_grow_too_old_meanwhile);
+    tcase_add_test(t, nothing_is_read_while_the_end_is_written);
     tcase_add_test(t, a_process_that_nobody_orders_is_discarded);
     tcase_add_test(t, a_process_that_waits_for_the_end_of_the_one_before_is_discarded_in_time);
     tcase_add_test(t, what_was_looked_at_too_long_ago_is_looked_at_again);
