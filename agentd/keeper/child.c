@@ -324,10 +324,8 @@ int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **re
     }
     if (rc < 0) {
         *ret_why = strerrordesc_np(-rc);
-        if (s != NULL) {
-            keeper_cgroup_remove(k, s);
+        if (s != NULL)
             keeper_slot_free(k, s);
-        }
     }
     return rc;
 }

@@ -158,6 +158,8 @@ void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *s
                            const struct rusage *ru);
 /* Takes every tree a step towards its goal; returns when to look again. */
 int64_t keeper_settle(struct keeper *k, int64_t now);
+/* Removes what the ended leave behind; nobody waits for that, so the link is told before. */
+void keeper_tidy(struct keeper *k);
 
 /* child.c - makes a process, holds it, lets it go. */
 int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **ret_why);

@@ -290,6 +290,7 @@ static void turn(struct keeper *k)
         keeper_fence_check(k); /* something may have been released */
         int64_t settle = keeper_settle(k, now);
         keeper_link_flush(k);
+        keeper_tidy(k);
         int64_t retry = keeper_scribe_flush(k) ? KEEPER_NEVER : now + SCRIBE_RETRY;
         next = settle < next ? settle : next;
         next = retry < next ? retry : next;

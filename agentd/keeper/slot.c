@@ -63,8 +63,8 @@ void keeper_slot_free(struct keeper *k, struct keeper_slot *s)
         k->slot_count--;
         break;
     }
+    keeper_cgroup_remove(k, s);
     close_all(s);
-    keeper_close(&s->cgroup_fd);
     free(s->stopped);
     free(s->blob);
     free(s);
@@ -191,7 +191,7 @@ void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *s
     keeper_slot_kill(k, s, 0);
 }
 
-static void finish(struct keeper *k, struct keeper_slot *s, int64_t now)
+static void finish(struct keeper_slot *s, int64_t now)
 {
     if (s->gone_ns == 0)
         s->gone_ns = now;
@@ -199,7 +199,6 @@ static void finish(struct keeper *k, struct keeper_slot *s, int64_t now)
         s->look_at = s->gone_ns + OUTPUT_GRACE;
         return;
     }
-    keeper_cgroup_remove(k, s);
     close_all(s);
     s->stopped_count = 0;
     s->look_at = s->kill_at = KEEPER_NEVER;
@@ -215,7 +214,7 @@ static void kill_on(struct keeper *k, struct keeper_slot *s, int64_t now)
     if (left == 0 && s->shim_gone && !s->main_gone)
         keeper_slot_main_gone(k, s, NULL, NULL); /* its shim took the status with it */
     if (left == 0 && s->main_gone) {
-        finish(k, s, now);
+        finish(s, now);
         return;
     }
     size_t others = left - (s->shim > 0 && !s->shim_gone && left > 0);
@@ -262,6 +261,14 @@ static void thaw_on(struct keeper *k, struct keeper_slot *s, int64_t now)
     s->a.done_order = s->a.order;
     /* It may have been frozen between its release and its exec. */
     keeper_slot_changed(s, s->a.begun_ns == 0 ? AGENTD_STATE_STARTING : AGENTD_STATE_RUNNING);
+}
+
+void keeper_tidy(struct keeper *k)
+{
+    for (size_t i = 0; i < k->slot_count; i++) {
+        if (k->slots[i]->a.state == AGENTD_STATE_ENDED)
+            keeper_cgroup_remove(k, k->slots[i]);
+    }
 }
 
 static bool needs_step(const struct keeper_slot *s, int64_t now)
