@@ -15,6 +15,7 @@
 #include "schema/json.h"
 
 enum {
+    LOOK_MS = 10,    /* after a change; what is decided is not waited for */
     WRITE_MS = 8000, /* for the ends of agents to be written, when agentd ends */
     NS_PER_MS = 1000000,
     MOST_LAUNCHERS = 256,
@@ -175,7 +176,8 @@ static int make_node(struct link *link)
     return link->node != NULL ? HF_OK : HF_ENOMEM;
 }
 
-/* Around the node: after every change there may be something for us to see. */
+/* Around the node: after every change there may be something for us to see. That takes as long
+ * as there are agents, and whoever waits for a start waits for the same processors. */
 
 static int step(void *self, struct hf_event *event, hf_ms now)
 {
@@ -347,6 +349,7 @@ static void let_all_go(struct link *link)
     link_channel_close_when_sent(link->channel);
     uv_close((uv_handle_t *)&link->prepare, NULL);
     uv_close((uv_handle_t *)&link->timer, NULL);
+    uv_close((uv_handle_t *)&link->look_timer, NULL);
     hf_etcd_close(link->etcd, on_etcd_closed, link);
 }
 
@@ -468,19 +471,26 @@ static void look(struct link *link)
     }
 }
 
+static void on_look(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+
+    if (link->runner == NULL || link->over)
+        return;
+    link->dirty = false;
+    link_process_deliver(link);
+    if (link->memo_due)
+        write_memo(link); /* before the keeper forgets what it tells of */
+    look(link);
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct link *link = prepare->data;
 
-    if (!link->dirty || link->runner == NULL || link->over)
-        return;
-    /* What is about to be decided is more urgent, once. */
-    link->put_off = !link->put_off && hf_runner_is_due(link->runner);
-    if (link->put_off)
-        return;
-    link->dirty = false;
-    link_process_deliver(link);
-    look(link);
+    if (link->dirty && link->runner != NULL && !link->over &&
+        !uv_is_active((uv_handle_t *)&link->look_timer))
+        (void)uv_timer_start(&link->look_timer, on_look, LOOK_MS, 0);
 }
 
 /* The keeper. */
@@ -606,9 +616,10 @@ static int open_all(struct link *link)
                                                 .arg = link };
     int rc;
 
-    link->prepare.data = link->timer.data = link;
+    link->prepare.data = link->timer.data = link->look_timer.data = link;
     if (uv_prepare_init(&link->loop, &link->prepare) != 0 ||
         uv_timer_init(&link->loop, &link->timer) != 0 ||
+        uv_timer_init(&link->loop, &link->look_timer) != 0 ||
         uv_prepare_start(&link->prepare, on_prepare) != 0)
         return hf_error_set(&link->why, HF_EIO, "no event loop can be made");
     rc = link_channel_open(&link->loop, &keeper, &link->channel, &link->why);

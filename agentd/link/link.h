@@ -79,8 +79,9 @@ struct link {
     const struct link_settings *settings;
     struct hf_config *cfg;
     uv_loop_t loop;
-    uv_prepare_t prepare; /* looks at what changed, once per turn of the loop */
-    uv_timer_t timer;     /* of the end */
+    uv_prepare_t prepare;  /* sees that something changed, ... */
+    uv_timer_t look_timer; /* ... and looks at what a moment later, once for all of it */
+    uv_timer_t timer;      /* of the end */
     struct link_channel *channel;
     struct hf_etcd *etcd;
     struct hf_backend_etcd *backend_etcd;
@@ -95,7 +96,7 @@ struct link {
     struct link_later *later; /* news that must wait until the runner may be fed */
     uint64_t last_token;
     enum hf_lease_state lease_state;
-    bool was_ready, dirty, put_off, memo_due;
+    bool was_ready, dirty, memo_due;
 
     bool stopping; /* nothing begins any more, and etcd is told that the host leaves */
     bool leaving;  /* it was told, as far as that is possible, and the agents are to end */

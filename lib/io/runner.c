@@ -472,11 +472,6 @@ void hf_runner_close(struct hf_runner *runner, bool revoke, hf_runner_closed_fn 
     hf_runner_soon(runner);
 }
 
-bool hf_runner_is_due(const struct hf_runner *runner)
-{
-    return hf_alarm_is_set(&runner->turn) && runner->turn.at <= hf_runner_now(runner);
-}
-
 struct hf_runner_stats hf_runner_get_stats(const struct hf_runner *runner)
 {
     return runner->stats;

@@ -79,9 +79,6 @@ struct hf_runner_stats {
     bool synced;      /* likewise: everything was told since the last of them */
 };
 
-/* Whether it looks at everything in the next turn of the loop. */
-bool hf_runner_is_due(const struct hf_runner *runner);
-
 struct hf_runner_stats hf_runner_get_stats(const struct hf_runner *runner);
 
 /* What holds at this moment. A runner has one of the two; the other is all zero. */
