@@ -484,12 +484,27 @@ static void on_look(uv_timer_t *timer)
     look(link);
 }
 
+/* An end that is written is forgotten at once: a link that finds the dead beside who is
+ * registered by then would look after the dead, and discard the other. */
+static void forget_ended(struct link *link)
+{
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        if (!link_process_has_ended(agent))
+            continue;
+        if (link->memo_due)
+            write_memo(link);
+        link_process_settle(link, agent);
+    }
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct link *link = prepare->data;
 
-    if (link->dirty && link->runner != NULL && !link->over &&
-        !uv_is_active((uv_handle_t *)&link->look_timer))
+    if (!link->dirty || link->runner == NULL || link->over)
+        return;
+    forget_ended(link);
+    if (!uv_is_active((uv_handle_t *)&link->look_timer))
         (void)uv_timer_start(&link->look_timer, on_look, LOOK_MS, 0);
 }
 

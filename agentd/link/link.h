@@ -130,6 +130,8 @@ void link_process_deliver(struct link *link); /* what waits to be told to the no
 struct hf_node_held link_process_get_held(const struct link_agent *agent);
 /* What the keeper is to know of lives that changed, and to forget of what is written. */
 void link_process_settle(struct link *link, struct link_agent *agent);
+bool link_process_has_ended(
+    const struct link_agent *agent); /* one of them, not forgotten yet */
 void link_process_end_all(struct link *link);
 /* An agentd before this one had it; the keeper has ended it. */
 bool link_process_is_abandoned(const struct link_process *process);

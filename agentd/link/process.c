@@ -598,6 +598,15 @@ void link_process_settle(struct link *link, struct link_agent *agent)
     log_process(current, "adopted", "it is registered anew");
 }
 
+bool link_process_has_ended(const struct link_agent *agent)
+{
+    const struct link_process *process = agent->processes;
+
+    while (process != NULL && process->state != AGENTD_STATE_ENDED)
+        process = process->next;
+    return process != NULL;
+}
+
 /* The end of all. */
 
 void link_process_end_all(struct link *link)
