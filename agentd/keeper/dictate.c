@@ -10,6 +10,9 @@
 #include "agentd/keeper/keeper.h"
 #include "agentd/keeper/scribe.h"
 
+#define RECORD_AFTER (50 * KEEPER_MS)
+#define RETRY_AFTER  (20 * KEEPER_MS)
+
 int keeper_scribe_start(struct keeper *k)
 {
     int pair[2];
@@ -96,9 +99,10 @@ static bool dictate(struct keeper *k, const struct scribe_order *order, const vo
            sendmsg(k->scribe_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-static bool put(struct keeper *k, const char *name, const void *bytes, size_t len)
+static bool put(struct keeper *k, enum scribe_kind kind, const char *name, const void *bytes,
+                size_t len)
 {
-    struct scribe_order order = { .kind = SCRIBE_PUT, .len = (uint32_t)len };
+    struct scribe_order order = { .kind = kind, .len = (uint32_t)len };
 
     keeper_copy(order.name, sizeof order.name, name);
     return dictate(k, &order, bytes, NULL);
@@ -117,7 +121,7 @@ static bool put_number(struct keeper *k, const char *name, intmax_t number)
     char text[32];
     int len = snprintf(text, sizeof text, "%jd\n", number);
 
-    return number == 0 ? drop(k, name) : put(k, name, text, (size_t)len);
+    return number == 0 ? drop(k, name) : put(k, SCRIBE_PUT, name, text, (size_t)len);
 }
 
 static bool record(struct keeper *k, struct keeper_slot *s)
@@ -126,8 +130,9 @@ static bool record(struct keeper *k, struct keeper_slot *s)
     char name[AGENTD_ID_BYTES + 8];
 
     (void)snprintf(name, sizeof name, "run/%s", s->a.who.instance);
-    return s->forgotten ? drop(k, name)
-                        : put(k, name, buf, keeper_state_encode(s, buf, sizeof buf));
+    if (s->forgotten)
+        return drop(k, name);
+    return put(k, SCRIBE_RECORD, name, buf, keeper_state_encode(s, buf, sizeof buf));
 }
 
 static bool open_log(struct keeper *k, struct keeper_slot *s)
@@ -138,7 +143,20 @@ static bool open_log(struct keeper *k, struct keeper_slot *s)
     return dictate(k, &order, NULL, s->log_fds);
 }
 
-static bool flush_slot(struct keeper *k, struct keeper_slot *s)
+/* Whoever waits for a successor waits for the same disk. A process that is held ends with its
+ * keeper, and what is forgotten is written in etcd: that can wait a moment. */
+static bool is_record_due(const struct keeper *k, struct keeper_slot *s, int64_t now)
+{
+    bool can_wait = (!s->released || s->forgotten) && !k->stopping;
+
+    if (!s->unrecorded && !s->forgotten)
+        return false;
+    if (s->record_at == 0)
+        s->record_at = now + RECORD_AFTER;
+    return !can_wait || s->record_at <= now;
+}
+
+static bool flush_slot(struct keeper *k, struct keeper_slot *s, int64_t now)
 {
     if (s->log_due) {
         if (!open_log(k, s))
@@ -146,26 +164,17 @@ static bool flush_slot(struct keeper *k, struct keeper_slot *s)
         s->log_due = false;
         s->log_open = true;
     }
-    if (s->unrecorded || s->forgotten) {
+    if (is_record_due(k, s, now)) {
         if (!record(k, s))
             return false;
         s->unrecorded = false;
+        s->record_at = 0;
     }
     return true;
 }
 
-bool keeper_scribe_flush(struct keeper *k)
+static bool flush_keeper(struct keeper *k)
 {
-    for (size_t i = 0; i < k->slot_count;) {
-        struct keeper_slot *s = k->slots[i];
-
-        if (!flush_slot(k, s))
-            return false;
-        if (s->forgotten)
-            keeper_slot_free(k, s);
-        else
-            i++;
-    }
     if (k->lease_unrecorded && !put_number(k, "lease", k->lease.lease_id))
         return false;
     k->lease_unrecorded = false;
@@ -173,4 +182,23 @@ bool keeper_scribe_flush(struct keeper *k)
         return false;
     k->link_pid_unrecorded = false;
     return true;
+}
+
+int64_t keeper_scribe_flush(struct keeper *k, int64_t now)
+{
+    int64_t next = KEEPER_NEVER;
+
+    for (size_t i = 0; i < k->slot_count;) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (!flush_slot(k, s, now))
+            return now + RETRY_AFTER;
+        if (s->forgotten && s->record_at == 0) {
+            keeper_slot_free(k, s);
+            continue;
+        }
+        next = s->record_at != 0 && s->record_at < next ? s->record_at : next;
+        i++;
+    }
+    return flush_keeper(k) ? next : now + RETRY_AFTER;
 }

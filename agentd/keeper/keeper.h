@@ -37,9 +37,10 @@ struct keeper_slot {
     bool main_gone;  /* the first process was reaped, by us or by its shim */
     bool dirty;      /* the link has not heard of the latest change */
     bool forgotten;  /* the link does not want it any more; only its record is to be removed */
-    bool unrecorded; /* its record on disk is older than the slot */
-    uint32_t flags;  /* AGENTD_SPAWN_... */
-    int64_t kill_at; /* END: when its grace is over; KEEPER_NEVER */
+    bool unrecorded; /* its record on disk is older than the slot, ... */
+    int64_t record_at;    /* ... and is written then; 0: not decided */
+    uint32_t flags;       /* AGENTD_SPAWN_... */
+    int64_t kill_at;      /* END: when its grace is over; KEEPER_NEVER */
     int64_t freeze_since; /* it is being stopped since then */
     int64_t kill_since;   /* SIGKILL is being sent since then; 0 */
     int64_t look_at;      /* when a frozen or ending tree is to be looked at again */
@@ -227,8 +228,8 @@ void keeper_shutdown(struct keeper *k, int code, int64_t grace_ns);
 int keeper_scribe_start(struct keeper *k);
 void keeper_scribe_ended(struct keeper *k);
 void keeper_scribe_read(struct keeper *k);
-/* Hands over what is due, without waiting; false when there is more to hand over later. */
-bool keeper_scribe_flush(struct keeper *k);
+/* Hands over what is due, without waiting; returns when there will be more. */
+int64_t keeper_scribe_flush(struct keeper *k, int64_t now);
 
 /* state.c - the state directory. */
 int keeper_state_open(struct keeper *k);

@@ -16,9 +16,8 @@
 
 #define FORGET_GRACE                                                                           \
     (3 * KEEPER_SECOND) /* after the last end, for a link that is shutting down */
-#define SCRIBE_RETRY (20 * KEEPER_MS)
-#define REAP_MAX     256 /* dead of an agent that forks and forks, until we look at the fence */
-#define OOM_SCORE    (-900)
+#define REAP_MAX  256   /* dead of an agent that forks and forks, until we look at the fence */
+#define OOM_SCORE (-900)
 
 void keeper_watch(struct keeper *k, int fd, uint32_t kind, uint32_t key)
 {
@@ -291,9 +290,9 @@ static void turn(struct keeper *k)
         int64_t settle = keeper_settle(k, now);
         keeper_link_flush(k);
         keeper_tidy(k);
-        int64_t retry = keeper_scribe_flush(k) ? KEEPER_NEVER : now + SCRIBE_RETRY;
+        int64_t record = keeper_scribe_flush(k, now);
         next = settle < next ? settle : next;
-        next = retry < next ? retry : next;
+        next = record < next ? record : next;
         next = k->stop_until < next ? k->stop_until : next;
     }
 }
@@ -316,7 +315,7 @@ static void end(struct keeper *k)
     wait_for(k->link, k->stop_until == 0 ? 0 : 3);
     k->link = 0;
     k->link_pid_unrecorded = true;
-    (void)keeper_scribe_flush(k);
+    (void)keeper_scribe_flush(k, keeper_now());
     keeper_close(&k->scribe_fd);
     wait_for(k->scribe, 3);
     while (k->slot_count > 0)

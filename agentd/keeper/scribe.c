@@ -217,6 +217,21 @@ static void put(struct scribe *b, const struct scribe_order *order)
     keeper_close(&fd);
 }
 
+/* Renamed over an old file, a new one is written to the disk at once, and etcd may be about to
+ * commit to the same disk. A record is read by the next keeper alone, and one that it cannot
+ * read was cut short by the end of the machine. */
+static void record(struct scribe *b, const struct scribe_order *order)
+{
+    struct stat st;
+    int fd =
+        openat(b->state_fd, order->name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd >= 0 && write(fd, order + 1, order->len) == (ssize_t)order->len &&
+        fstat(fd, &st) == 0 && st.st_size > (off_t)order->len)
+        (void)!ftruncate(fd, (off_t)order->len);
+    keeper_close(&fd);
+}
+
 /* False: the keeper is gone. */
 static bool take_order(struct scribe *b)
 {
@@ -243,6 +258,8 @@ static bool take_order(struct scribe *b)
         begin_log(b, order, fds);
     else if (order->kind == SCRIBE_PUT)
         put(b, order);
+    else if (order->kind == SCRIBE_RECORD)
+        record(b, order);
     else if (order->kind == SCRIBE_DROP)
         (void)unlinkat(b->state_fd, order->name, 0);
     return true;

@@ -11,16 +11,17 @@
 #include "agentd/keeper/protocol.h"
 
 enum scribe_kind {
-    SCRIBE_LOG,  /* read these pipes into agents/<name>.log; descriptors come along */
-    SCRIBE_PUT,  /* write the bytes that follow into the file, whole or not at all */
-    SCRIBE_DROP, /* remove the file */
+    SCRIBE_LOG,    /* read these pipes into agents/<name>.log; descriptors come along */
+    SCRIBE_PUT,    /* write the bytes that follow into the file, whole or not at all */
+    SCRIBE_RECORD, /* the same over what it holds, which asks nothing of the disk */
+    SCRIBE_DROP,   /* remove the file */
 };
 
 struct scribe_order {
     uint32_t kind;
     uint32_t key;   /* of LOG: names it in its end */
     uint32_t flags; /* of LOG: AGENTD_SPAWN_PASS_OUTPUT */
-    uint32_t len;   /* of PUT: bytes that follow */
+    uint32_t len;   /* of PUT and RECORD: bytes that follow */
     char name[AGENTD_NAME_BYTES + 8];
 };
 
