@@ -22,7 +22,11 @@ struct put {
     char key[LINK_STORE_KEY_BYTES];
     char sha256[65];
     int64_t size;
+    size_t kept; /* bytes of the body that are kept until it is committed; 0: too many */
+    char body[];
 };
+
+enum { KEPT_BYTES = 16 << 10 };
 
 static void cancel_put(struct link_call *call)
 {
@@ -72,6 +76,17 @@ static void reply_entry(const struct put *put, int64_t seq)
     link_call_reply(call, 201, &entry.base);
 }
 
+/* Its successor will want it, and etcd will have something else to do then. */
+static void keep_body(const struct put *put, int64_t seq)
+{
+    struct link_stored stored = { .body = { put->body, put->kept } };
+
+    if (put->kept == 0)
+        return;
+    memcpy(stored.sha256, put->sha256, sizeof stored.sha256);
+    link_resume_keep(put->link, put->task, seq, &stored);
+}
+
 /* The node answers even when nobody waits any more, so that nothing is left half done. */
 static void on_entry(const struct hf_intent_reply *reply, void *arg)
 {
@@ -85,6 +100,7 @@ static void on_entry(const struct hf_intent_reply *reply, void *arg)
     if (reply->err == HF_OK) {
         if (call != NULL)
             reply_entry(put, reply->seq);
+        keep_body(put, reply->seq);
         link_chain_prune(put->link, put->agent, put->task, reply->seq);
     } else {
         if (reply->err == HF_ECONFLICT || reply->err == HF_EINVAL || reply->err == HF_ENOENT)
@@ -129,7 +145,8 @@ static void on_body_put(const struct link_stored *stored, void *arg)
 static void put_body(struct link_call *call, struct hf_bytes body)
 {
     struct link *link = call->process->agent->link;
-    struct put *put = hf_calloc(1, sizeof *put);
+    size_t kept = body.len <= KEPT_BYTES ? body.len : 0;
+    struct put *put = hf_calloc(1, sizeof *put + kept);
 
     if (put == NULL) {
         link_call_error(call, HF_ENOMEM, NULL);
@@ -137,6 +154,9 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     }
     put->call = call;
     put->link = link;
+    put->kept = kept;
+    if (kept > 0)
+        memcpy(put->body, body.data, kept);
     (void)snprintf(put->agent, sizeof put->agent, "%s", call->process->who.agent);
     memcpy(put->task, call->task, sizeof put->task);
     call->state = put;

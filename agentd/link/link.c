@@ -7,6 +7,7 @@
 
 #include "agentd/link/api.h"
 #include "agentd/link/resume.h"
+#include "agentd/link/verify.h"
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -52,6 +53,7 @@ struct link_agent *link_need_agent(struct link *link, const char *name)
 static void free_agents(struct link *link)
 {
     link_resume_done(link);
+    link_verify_done(link);
     while (link->agents != NULL) {
         struct link_agent *agent = link->agents;
 
@@ -238,36 +240,6 @@ static const struct hf_decider_ops OPS = {
 
 /* What the node wants. */
 
-struct verify {
-    struct link *link;
-    uint64_t token;
-    int64_t seq;
-    char task[HF_NAME_SIZE];
-};
-
-static void on_verified(const struct link_stored *stored, void *arg)
-{
-    struct verify *verify = arg;
-    struct hf_event event = { .kind = HF_EVENT_VERIFIED,
-                              .verified = { .token = verify->token, .err = stored->err } };
-
-    link_resume_keep(verify->link, verify->task, verify->seq, stored);
-    if (verify->link->runner != NULL && hf_runner_feed(verify->link->runner, &event) != HF_OK)
-        HF_LOG_WARN("not_verified", HF_STR("why", "out of memory"));
-    free(verify);
-}
-
-static void verify(struct link *link, const struct hf_intent *intent)
-{
-    struct verify *next = hf_calloc(1, sizeof *next);
-
-    if (next == NULL)
-        return; /* the start is withdrawn in time */
-    *next = (struct verify){ .link = link, .token = intent->token, .seq = intent->verify->seq };
-    (void)snprintf(next->task, sizeof next->task, "%s", intent->verify->task);
-    link_store_get(link->store, intent->verify, on_verified, next);
-}
-
 static void on_intent(const struct hf_intent *intent, void *arg)
 {
     struct link *link = arg;
@@ -275,7 +247,7 @@ static void on_intent(const struct hf_intent *intent, void *arg)
     switch (intent->kind) {
     case HF_INTENT_PROCESS: link_process_act(link, &intent->process); break;
     case HF_INTENT_REPLY: link_ask_on_reply(link, intent->token, &intent->reply); break;
-    case HF_INTENT_VERIFY: verify(link, intent); break;
+    case HF_INTENT_VERIFY: link_verify_begin(link, intent); break;
     case HF_INTENT_ALERT:
         HF_LOG_WARN("alert", HF_STR("subject", intent->subject), HF_STR("why", intent->why),
                     HF_STR("next", intent->alert.next));
@@ -503,6 +475,7 @@ static void on_prepare(uv_prepare_t *prepare)
 
     if (!link->dirty || link->runner == NULL || link->over)
         return;
+    link_verify_deliver(link);
     forget_ended(link);
     if (!uv_is_active((uv_handle_t *)&link->look_timer))
         (void)uv_timer_start(&link->look_timer, on_look, LOOK_MS, 0);

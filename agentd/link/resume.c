@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sha256.h"
 
-/* Starts that are under way at once; what is larger, or one too many, is read again. */
-enum { KEPT_MOST = 32, KEPT_BYTES = 64 << 10 };
+/* What is larger, or one too many, is read again. */
+enum { KEPT_BYTES = 64 << 10, KEPT_ALL_BYTES = 1 << 20 };
 
 struct link_resume {
     struct link_resume *next;
@@ -17,11 +18,11 @@ struct link_resume {
     char body[];
 };
 
-/* All behind the first `count` go. */
-static void shorten(struct link_resume **at, size_t count)
+/* All that do not fit into so many bytes go, the oldest first. */
+static void shorten(struct link_resume **at, size_t bytes)
 {
-    for (; *at != NULL && count > 0; count--)
-        at = &(*at)->next;
+    for (; *at != NULL && sizeof **at + (*at)->stored.body.len <= bytes; at = &(*at)->next)
+        bytes -= sizeof **at + (*at)->stored.body.len;
     while (*at != NULL) {
         struct link_resume *gone = *at;
 
@@ -76,7 +77,22 @@ void link_resume_keep(struct link *link, const char *task, int64_t seq,
     resume->stored.body = (struct hf_bytes){ resume->body, stored->body.len };
     resume->next = link->verified;
     link->verified = resume;
-    shorten(&link->verified, KEPT_MOST);
+    shorten(&link->verified, KEPT_ALL_BYTES);
+}
+
+bool link_resume_has(const struct link *link, const Holdfast__V1__Checkpoint *entry)
+{
+    const struct link_resume *kept = link->verified;
+    uint8_t digest[HF_SHA256_LEN];
+    char hex[HF_SHA256_HEX_LEN + 1];
+
+    while (kept != NULL && (kept->seq != entry->seq || strcmp(kept->task, entry->task) != 0))
+        kept = kept->next;
+    if (kept == NULL || (int64_t)kept->stored.body.len != entry->size ||
+        hf_sha256(kept->stored.body.data, kept->stored.body.len, digest) != HF_OK)
+        return false;
+    hf_sha256_format(digest, hex);
+    return strcmp(hex, entry->sha256) == 0;
 }
 
 void link_resume_grant(struct link_process *process, const char *task, int64_t seq)

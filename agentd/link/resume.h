@@ -1,5 +1,8 @@
 /* resume.h - the checkpoint that a start was decided on, kept for the process that begins.
  *
+ * What an agent here commits is kept as well, as long as there is room: it is what its
+ * successor will go on from.
+ *
  * Its bytes were read and verified before the transaction that gave the task to this life, and
  * only this life can add to the chain: until it does or loses the task, what it asks for is
  * what is kept here. */
@@ -9,9 +12,13 @@
 #include "agentd/link/link.h"
 #include "agentd/link/store.h"
 
-/* Keeps a body that was verified for a start. What cannot be kept is read again. */
+/* Keeps a body that was verified for a start, or that was just stored. What cannot be kept is
+ * read again. */
 void link_resume_keep(struct link *link, const char *task, int64_t seq,
                       const struct link_stored *stored);
+
+/* Whether the body of that entry is kept here, with the size and the digest that it names. */
+bool link_resume_has(const struct link *link, const Holdfast__V1__Checkpoint *entry);
 
 /* The process begins with that checkpoint of that task; task NULL: with none. */
 void link_resume_grant(struct link_process *process, const char *task, int64_t seq);

@@ -116,6 +116,22 @@ static bool has_stopped_between(void *arg)
     return false;
 }
 
+static bool has_another_link(void *arg)
+{
+    pid_t link = hft_fleet_link(&fleet, 0);
+
+    return link > 0 && link != *(const pid_t *)arg;
+}
+
+/* What a link saw being kept it knows by heart; the next one has to look. */
+static void replace_link(void)
+{
+    pid_t link = hft_fleet_link(&fleet, 0);
+
+    ck_assert_int_eq(kill(link, SIGKILL), 0);
+    hft_wait_or_fail(has_another_link, &link, HFT_FLEET_STEP_MS, "the next link");
+}
+
 START_TEST(the_last_valid_checkpoint_is_found)
 {
     unsigned head;
@@ -128,6 +144,7 @@ START_TEST(the_last_valid_checkpoint_is_found)
     head = hft_fleet_last_step(&fleet, "t");
     ck_assert_uint_ge(head, 5);
     spoil(head, TREES[_i].faults);
+    replace_link();
     ck_assert_int_eq(kill(agent, SIGKILL), 0);
     hft_wait_or_fail(is_second_at_work, NULL, HFT_FLEET_STEP_MS, "the successor");
     ck_assert_uint_eq(hft_fleet_began_with(&fleet, "t", 1),

@@ -96,16 +96,47 @@ END_TEST
 
 START_TEST(only_the_newest_are_kept)
 {
+    static char body[(64 << 10) + 1];
     char task[16];
+    int64_t seq;
 
-    for (int i = 0; i < 40; i++) {
+    (void)memset(body, 'x', sizeof body - 1);
+    for (int i = 0; i < 20; i++) {
         (void)snprintf(task, sizeof task, "t%d", i);
-        keep(task, 1, task);
+        keep(task, 1, body);
     }
-    link_resume_grant(&process, "t7", 1);
-    expect_nothing("t7");
-    link_resume_grant(&process, "t8", 1);
-    expect("t8", 1, "t8");
+    link_resume_grant(&process, "t4", 1);
+    expect_nothing("t4");
+    link_resume_grant(&process, "t5", 1);
+    ck_assert_ptr_nonnull(link_resume_get(&process, "t5", &seq));
+}
+END_TEST
+
+START_TEST(a_body_that_was_just_stored_is_at_hand_as_its_entry_names_it)
+{
+    static const char BODY[] = "abc";
+    static const char DIGEST[] =
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+
+    entry.task = (char *)"t1";
+    entry.seq = 3;
+    entry.size = 3;
+    entry.sha256 = (char *)DIGEST;
+    ck_assert(!link_resume_has(&the_link, &entry));
+    keep("t1", 3, BODY);
+    ck_assert(link_resume_has(&the_link, &entry));
+    entry.sha256 = (char *)"00";
+    ck_assert(!link_resume_has(&the_link, &entry));
+    entry.sha256 = (char *)DIGEST;
+    entry.size = 4;
+    ck_assert(!link_resume_has(&the_link, &entry));
+    entry.size = 3;
+    entry.seq = 2;
+    ck_assert(!link_resume_has(&the_link, &entry));
+    entry.seq = 3;
+    entry.task = (char *)"t2";
+    ck_assert(!link_resume_has(&the_link, &entry));
 }
 END_TEST
 
@@ -171,6 +202,7 @@ int main(void)
     tcase_add_test(t, a_task_has_one_body);
     tcase_add_test(t, a_start_from_another_checkpoint_or_none_finds_nothing);
     tcase_add_test(t, only_the_newest_are_kept);
+    tcase_add_test(t, a_body_that_was_just_stored_is_at_hand_as_its_entry_names_it);
     tcase_add_test(t, a_large_body_is_read_again);
     tcase_add_test(t, what_was_kept_holds_while_the_task_does);
     tcase_add_loop_test(t, a_task_that_was_lost_takes_it_along, 0, COUNT(LOSSES));
