@@ -51,6 +51,7 @@ struct hf_engine_policy {
     hf_ms avoid_host;     /* a host that did not serve a start is a last resort for so long */
     hf_ms unknown_pause;  /* before an object is decided anew whose write has no outcome */
     hf_ms told_within;    /* an answered write is not waited for any longer in what is told */
+    hf_ms settle_after;   /* who was just started has the machines to itself for so long */
     hf_ms health_every;   /* the health of an agent is written at most this often by itself */
     hf_ms demand_after;   /* live peers have this long to take work before others are woken */
     hf_ms sweep_after;    /* transient agents are removed this long after their end */

@@ -54,6 +54,17 @@ bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
     return e->changing != HF_KEY_AGENT_REPORT || note_report(agent);
 }
 
+bool hf_engine_has_just_begun(struct hf_engine *e, const struct hf_agent *agent,
+                              struct hf_item *item)
+{
+    hf_ms settled = hf_agent_state(agent)->life_at + e->policy.settle_after;
+
+    if (agent->live.record == NULL || e->now >= settled)
+        return false;
+    hf_engine_wake(e, item, settled);
+    return true;
+}
+
 /* Whether the health record says this already. */
 static bool says(const struct hf_agent *agent, Holdfast__V1__Health__State state,
                  const char *why)
@@ -142,7 +153,8 @@ static int decide_live(struct hf_engine *e, struct hf_agent *agent, struct hf_in
     if (health == NULL ? !degraded : health->state == state && health->command_host[0] == '\0')
         return 0;
     if (ending ||
-        ((health == NULL || health->command_host[0] == '\0') && !may_write_health(e, agent)))
+        ((health == NULL || health->command_host[0] == '\0') && !may_write_health(e, agent)) ||
+        hf_engine_has_just_begun(e, agent, &hf_agent_state(agent)->item))
         return 0;
     hf_health_begin(e, agent, &draft);
     hf_health_set(&draft, state,

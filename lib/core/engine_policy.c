@@ -16,6 +16,7 @@ struct hf_engine_policy hf_engine_policy_default(void)
         .avoid_host = 300000,
         .unknown_pause = 1000,
         .told_within = 5000,
+        .settle_after = 20,
         .health_every = 5000,
         .demand_after = 2000,
         .sweep_after = 600000,
@@ -37,6 +38,8 @@ static const char *find_fault(const struct hf_engine_policy *p)
         return "engine.avoid_host must not be negative";
     if (p->unknown_pause <= 0 || p->told_within <= 0)
         return "engine.unknown_pause and engine.told_within must be positive";
+    if (p->settle_after < 0 || p->settle_after > 1000)
+        return "engine.settle_after must be 0..1 s";
     if (p->health_every < 0 || p->demand_after < 0)
         return "engine.health_every and engine.demand_after must not be negative";
     if (p->sweep_after < p->command_within)

@@ -427,6 +427,10 @@ int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret);
 
 /* What is worth remembering of a change; whether it has to be decided on. */
 bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent);
+/* Whether it began a moment ago. Nobody waits for what is to be written about it, and it wants
+ * the processors: whoever is written about is looked at again when it has settled. */
+bool hf_engine_has_just_begun(struct hf_engine *e, const struct hf_agent *agent,
+                              struct hf_item *item);
 bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task);
 bool hf_engine_note_role(struct hf_engine *e, struct hf_role *role);
 bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host);

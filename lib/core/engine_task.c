@@ -89,7 +89,12 @@ static int judge_recovery(struct hf_engine *e, struct hf_task *task, struct hf_i
         if (hf_mutated(e, HF_MUTANT_NO_PROMOTE))
             return 0;
         return promote(e, task, view.why, ret);
-    case HF_RECOVER_TAKEN: hf_recover_on_taken(&recover, &e->policy.recover, now); break;
+    case HF_RECOVER_TAKEN:
+        if (task->owner != NULL &&
+            hf_engine_has_just_begun(e, task->owner, &hf_task_state(task)->item))
+            return 0;
+        hf_recover_on_taken(&recover, &e->policy.recover, now);
+        break;
     case HF_RECOVER_RELEASED: hf_recover_on_released(&recover); break;
     case HF_RECOVER_CLOSE:
         hf_recover_on_closed(&recover, state, hf_engine_restored(task), now);

@@ -235,6 +235,8 @@ static const struct {
     { FIELD(avoid_host), -1, "engine.avoid_host must not be negative" },
     { FIELD(unknown_pause), 0, "engine.unknown_pause and engine.told_within must be positive" },
     { FIELD(told_within), 0, "engine.unknown_pause and engine.told_within must be positive" },
+    { FIELD(settle_after), -1, "engine.settle_after must be 0..1 s" },
+    { FIELD(settle_after), 1001, "engine.settle_after must be 0..1 s" },
     { FIELD(health_every), -1,
       "engine.health_every and engine.demand_after must not be negative" },
     { FIELD(demand_after), -1,
