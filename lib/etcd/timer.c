@@ -92,27 +92,67 @@ static void arm(struct hf_timers *timers)
     timers->armed_at = at;
 }
 
+static hf_ms get_now(const struct hf_timers *timers)
+{
+    return hf_clock_now(&timers->clock);
+}
+
+static bool is_due(const struct hf_timers *timers)
+{
+    return timers->first != NULL && timers->first->at <= get_now(timers);
+}
+
+/* What is due when we begin; one that starts itself for now must not hold up the loop. */
+static void fire(struct hf_timers *timers)
+{
+    size_t left = timers->count;
+    hf_ms now = get_now(timers);
+
+    for (; left > 0 && timers->first != NULL && timers->first->at <= now; left--) {
+        struct hf_timer *timer = timers->first;
+
+        take_out(timers, timer);
+        timer->fn(timer);
+    }
+}
+
+/* The loop does not sleep while this is active, and that is all. */
+static void on_idle(uv_idle_t *idle)
+{
+    (void)idle;
+}
+
+/* Before the loop sleeps: what is due fires, and the kernel is told once of what comes next,
+ * however often that changed in this turn. Most timers are for now, or are stopped in time;
+ * neither needs the kernel at all. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct hf_timers *timers =
+        (struct hf_timers *)((char *)prepare - offsetof(struct hf_timers, prepare));
+
+    if (is_due(timers))
+        fire(timers);
+    if (timers->fd < 0)
+        return; /* one of them has closed us */
+    if (is_due(timers)) {
+        (void)uv_idle_start(&timers->idle, on_idle);
+        return;
+    }
+    (void)uv_idle_stop(&timers->idle);
+    arm(timers);
+}
+
+/* The time has come; what is due fires before the loop sleeps again. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct hf_timers *timers =
         (struct hf_timers *)((char *)poll - offsetof(struct hf_timers, poll));
-    size_t left = timers->count; /* one that starts itself for now must not hold up the loop */
     uint64_t expirations;
-    hf_ms now;
 
     (void)status;
     (void)events;
     (void)!read(timers->fd, &expirations, sizeof expirations);
     timers->armed_at = 0;
-    now = hf_clock_now(&timers->clock);
-    for (; left > 0 && timers->first != NULL && timers->first->at <= now; left--) {
-        struct hf_timer *timer = timers->first;
-
-        hf_timer_stop(timers, timer);
-        timer->fn(timer);
-    }
-    if (timers->fd >= 0)
-        arm(timers);
 }
 
 int hf_timers_init(struct hf_timers *timers, uv_loop_t *loop, struct hf_clock clock)
@@ -125,17 +165,42 @@ int hf_timers_init(struct hf_timers *timers, uv_loop_t *loop, struct hf_clock cl
         (void)close(timers->fd);
         return HF_EIO;
     }
-    if (uv_poll_start(&timers->poll, UV_READABLE, on_readable) != 0)
+    (void)uv_prepare_init(loop, &timers->prepare); /* these two cannot fail */
+    (void)uv_idle_init(loop, &timers->idle);
+    uv_unref((uv_handle_t *)&timers->prepare);
+    uv_unref((uv_handle_t *)&timers->idle);
+    if (uv_poll_start(&timers->poll, UV_READABLE, on_readable) != 0 ||
+        uv_prepare_start(&timers->prepare, on_prepare) != 0)
         assert(false); /* fails only on a closing handle */
     return HF_OK;
+}
+
+/* One after the other, so that the caller hears of the last. */
+
+static void on_prepare_closed(uv_handle_t *handle)
+{
+    struct hf_timers *timers =
+        (struct hf_timers *)((char *)handle - offsetof(struct hf_timers, prepare));
+
+    uv_close((uv_handle_t *)&timers->poll, timers->closed_fn);
+}
+
+static void on_idle_closed(uv_handle_t *handle)
+{
+    struct hf_timers *timers =
+        (struct hf_timers *)((char *)handle - offsetof(struct hf_timers, idle));
+
+    uv_close((uv_handle_t *)&timers->prepare, on_prepare_closed);
 }
 
 void hf_timers_close(struct hf_timers *timers, uv_close_cb fn)
 {
     while (timers->first != NULL)
         take_out(timers, timers->first);
+    timers->closed_fn = fn;
     (void)uv_poll_stop(&timers->poll);
-    uv_close((uv_handle_t *)&timers->poll, fn);
+    (void)uv_prepare_stop(&timers->prepare);
+    uv_close((uv_handle_t *)&timers->idle, on_idle_closed);
     (void)close(timers->fd);
     timers->fd = -1;
 }
@@ -147,14 +212,10 @@ void hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at)
         take_out(timers, timer);
     timer->at = at;
     put_in(timers, timer);
-    arm(timers);
 }
 
 void hf_timer_stop(struct hf_timers *timers, struct hf_timer *timer)
 {
-    if (!hf_timer_is_armed(timer))
-        return;
-    take_out(timers, timer);
-    if (timers->fd >= 0)
-        arm(timers);
+    if (hf_timer_is_armed(timer))
+        take_out(timers, timer);
 }

@@ -28,6 +28,9 @@ struct hf_timers {
     struct hf_clock clock;
     int fd;
     uv_poll_t poll;
+    uv_prepare_t prepare;
+    uv_idle_t idle; /* active while something is due */
+    uv_close_cb closed_fn;
     struct hf_timer *first; /* the earliest */
     size_t count;
     hf_ms armed_at; /* what the timerfd is set to; 0 = nothing */

@@ -322,11 +322,11 @@ static bool is_probed(void *arg)
 /* The answer is there when the loop goes on, and so is the time-out. */
 START_TEST(w1_a_loop_that_was_held_up_does_not_take_its_watch_for_dead)
 {
-    follow_with((struct hf_mirror_config){ .probe_every = 20, .probe_timeout = 400 });
-    for (int i = 0; i < 5; i++) {
+    follow_with((struct hf_mirror_config){ .probe_every = 20, .probe_timeout = 1500 });
+    for (int i = 0; i < 2; i++) {
         probes_wanted = hft_fake_stats(fake).probes + 1;
         hft_loop_until(&client.loop, is_probed, NULL, 10000, "the probe");
-        (void)poll(NULL, 0, 500); /* this is the fault */
+        (void)poll(NULL, 0, 1700); /* this is the fault */
     }
     probes_wanted = hft_fake_stats(fake).probes + 1;
     hft_loop_until(&client.loop, is_probed, NULL, 10000, "the next probe");
@@ -538,6 +538,11 @@ static bool is_true(void)
     return has_keys(NULL);
 }
 
+static bool is_true_or_failed(void)
+{
+    return is_true() || hft_chaos_has_failed();
+}
+
 /* A change that is told and listed at the same time, over a watch that ends or not, while the
  * n-th allocation fails: alone, or with all that follow for a while. Returns whether one did.
  */
@@ -555,7 +560,7 @@ static bool change_without_memory(size_t n, bool ends, bool persistent)
     keys_wanted++;
     hft_chaos_fail_at(n, persistent);
     hf_mirror_resync(bare.mirror);
-    turn_until(persistent ? hft_chaos_has_failed : is_true, 300);
+    turn_until(persistent ? is_true_or_failed : is_true, 10000);
     if (persistent)
         turn_until(is_true, 20);
     failed = hft_chaos_has_failed();
