@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -163,6 +164,7 @@ _Noreturn void keeper_child_main(struct keeper_plan *plan)
     keeper_keep_only((int[]){ plan->gate_fd, plan->exec_fd }, 2);
     keeper_reset_signals();
     set_oom_score(plan->oom_score);
+    (void)setpriority(PRIO_PROCESS, 0, plan->nice);
 
     const char *more = wait_at_gate(plan->gate_fd, &more_len);
     char **argv = build(m, more, more_len, &env);
@@ -245,6 +247,7 @@ static pid_t make(struct keeper *k, struct keeper_slot *s, const struct agentd_s
                                 .out_fd = p->out[1],
                                 .err_fd = p->err[1] >= 0 ? p->err[1] : p->out[1],
                                 .oom_score = k->oom_score,
+                                .nice = k->nice,
                                 .parent = k->pid };
     pid_t pid = s->cgroup_fd >= 0 ? fork_into(s->cgroup_fd) : fork();
 

@@ -87,6 +87,7 @@ struct keeper {
     int epoll_fd, signal_fd, fence_fd, kmsg_fd;
     int cgroup_fd;  /* base directory of the agents' cgroups; -1: shims */
     int oom_score;  /* of those that are not the keeper; INT32_MIN: untouched */
+    int nice;       /* of the agents, unless their launcher says otherwise */
     uint32_t flags; /* AGENTD_HAS_... */
     pid_t pid;
 
@@ -172,6 +173,7 @@ struct keeper_plan {
     const struct agentd_spawn *spawn;
     int gate_fd, exec_fd, out_fd, err_fd;
     int oom_score;
+    int nice;
     pid_t parent;
 };
 _Noreturn void keeper_child_main(struct keeper_plan *plan);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -14,11 +15,12 @@
 
 #include "agentd/keeper/keeper.h"
 
-#define DELAY_FIRST (100 * KEEPER_MS)
-#define DELAY_MAX   (5 * KEEPER_SECOND)
-#define PROVEN_LIFE KEEPER_SECOND /* one that lived so long did not die of its start */
-#define STOP_GRACE  (10 * KEEPER_SECOND)
-#define TURN_MAX    64 /* requests until the loop looks at the fence again */
+#define DELAY_FIRST  (100 * KEEPER_MS)
+#define DELAY_MAX    (5 * KEEPER_SECOND)
+#define PROVEN_LIFE  KEEPER_SECOND /* one that lived so long did not die of its start */
+#define STOP_GRACE   (10 * KEEPER_SECOND)
+#define TURN_MAX     64 /* requests until the loop looks at the fence again */
+#define LINK_URGENCY 10 /* nice levels above the agents */
 
 /* Beside us in a build tree as well as where we were installed. */
 _Noreturn void keeper_link_exec(char **argv)
@@ -60,6 +62,8 @@ _Noreturn static void become_link(struct keeper *k, int fd)
     (void)snprintf(number, sizeof number, "%d", k->oom_score);
     if (k->oom_score != INT32_MIN)
         (void)keeper_write_at(AT_FDCWD, "/proc/self/oom_score_adj", number);
+    /* A lease must be renewed however busy its agents are. */
+    (void)setpriority(PRIO_PROCESS, 0, k->nice - LINK_URGENCY);
     keeper_link_exec(k->argv);
 }
 

@@ -1,6 +1,7 @@
 /* main.c - agentd: begins, and turns the loop. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,6 +100,17 @@ static void fill_stdio(void)
         (void)close(fd);
 }
 
+/* The fence must fall in time, and a death be seen, however busy the machine is. What the
+ * keeper does is short, and whoever it makes is as urgent as the keeper was before; where we
+ * may not, it takes its turn as everybody does. */
+static void take_precedence(struct keeper *k)
+{
+    const struct sched_param first = { .sched_priority = 1 };
+
+    k->nice = getpriority(PRIO_PROCESS, 0);
+    (void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first);
+}
+
 static void protect(struct keeper *k)
 {
     char text[16];
@@ -121,6 +134,7 @@ static void protect(struct keeper *k)
 #endif
     if (geteuid() == 0)
         k->flags |= AGENTD_HAS_ROOT;
+    take_precedence(k);
 }
 
 static int open_signals(struct keeper *k)

@@ -2,10 +2,12 @@
  * shim, and as nobody. */
 #include <check.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +53,37 @@ START_TEST(held_until_released_and_its_end_is_told)
     ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", "i1"), AGENTD_CODE_STATE);
     ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_OK);
     ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_UNKNOWN);
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* Some machines let nobody, and nobody may anywhere. */
+static bool can_go_first(void)
+{
+    bool can = sched_setscheduler(0, SCHED_RR, &(struct sched_param){ 1 }) == 0;
+
+    (void)sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
+    return can && (k->hello.flags & AGENTD_HAS_ROOT) != 0;
+}
+
+START_TEST(the_keeper_goes_first_and_its_agents_do_not)
+{
+    struct agentd_agent *a;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    ck_assert_uint_eq(
+        hft_keeper_spawn(k, &(struct hft_keeper_spawn){ .agent = "a",
+                                                        .instance = "i1",
+                                                        .script = "exec sleep 60" }),
+        AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_HELD);
+    ck_assert_uint_eq(hft_keeper_release(k, "a", "i1"), AGENTD_CODE_OK);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert_int_eq(sched_getscheduler(k->hello.keeper_pid),
+                     can_go_first() ? SCHED_RR | SCHED_RESET_ON_FORK : SCHED_OTHER);
+    ck_assert_int_eq(sched_getscheduler(a->pid), SCHED_OTHER);
+    ck_assert_int_eq(getpriority(PRIO_PROCESS, (id_t)a->pid), getpriority(PRIO_PROCESS, 0));
     hft_keeper_done(k);
 }
 END_TEST
@@ -328,6 +361,7 @@ int main(void)
     tcase_set_timeout(life, 60);
     tcase_set_timeout(start, 60);
     tcase_add_loop_test(life, held_until_released_and_its_end_is_told, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(life, the_keeper_goes_first_and_its_agents_do_not, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, discarded_never_begins, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, what_cannot_be_executed_says_why, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, death_by_signal_is_told, 0, HFT_KEEPER_MODES);
