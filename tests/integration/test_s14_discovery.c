@@ -60,12 +60,11 @@ START_TEST(s14_client_that_knows_one_member_goes_on_with_another_when_it_dies)
 
     hft_etcd_kill(&cluster.member[0]);
     holder.fault_at = hft_now();
-    (void)hft_cluster_leader(&cluster);
-    hft_etcdctl_ok(&cluster.member[1], NULL, "put", "k/after", "", NULL);
+    hft_etcdctl_ok(hft_cluster_leader(&cluster), NULL, "put", "k/after", "", NULL);
     hft_client_until(&client, &follower.puts, 1, 15000, "the event from another member");
     hft_holder_until_renewed(&holder, 15000);
     ck_assert_uint_eq(holder.losses, 0);
-    ck_assert_int_eq(hft_read(&client, "k/after").count, 1);
+    ck_assert_int_eq(hft_read_at_last(&client, "k/after").count, 1);
     ck_assert_uint_eq(hf_etcd_get_stats(client.etcd).endpoints, 3);
 
     hft_follower_settle(&follower, &cluster.member[1], 10000);
@@ -77,7 +76,7 @@ END_TEST
 START_TEST(s14_client_that_was_not_asked_to_stays_with_what_was_configured)
 {
     open_client(false, false);
-    ck_assert_int_eq(hft_read(&client, "k").err, HF_OK);
+    (void)hft_read_at_last(&client, "k");
     hft_etcd_kill(&cluster.member[0]);
     ck_assert_int_ne(hft_read(&client, "k").err, HF_OK);
     ck_assert_uint_eq(hf_etcd_get_stats(client.etcd).endpoints, 1);
@@ -104,12 +103,12 @@ START_TEST(s14_member_that_left_is_forgotten_and_the_configured_one_never)
     until_known(3);
     remove_member("m1");
     until_known(2);
-    ck_assert_int_eq(hft_read(&client, "k").err, HF_OK);
+    (void)hft_read_at_last(&client, "k"); /* it may have been the leader that left */
 
     hft_etcd_kill(&cluster.member[0]);
     hft_etcd_restart(&cluster.member[0]);
     until_known(2);
-    ck_assert_int_eq(hft_read(&client, "k").err, HF_OK);
+    (void)hft_read_at_last(&client, "k"); /* one of two was gone: nobody leads at first */
 }
 END_TEST
 

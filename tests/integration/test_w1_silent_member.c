@@ -164,6 +164,7 @@ START_TEST(w1_member_without_a_leader_ends_the_watch_which_resumes_when_it_is_he
 
     hft_etcd_run(&cluster.member[1]);
     ck_assert(hft_etcd_wait_ready(&cluster.member[1]));
+    (void)hft_read_at_last(&client, "w/before"); /* from then on they have a leader */
     hft_put(&client, "w/after", "", HF_NO_LEASE);
     hft_client_until(&client, &follower.puts, 2, 15000, "the event after the cut");
     hft_follower_settle(&follower, first, 10000);

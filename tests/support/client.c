@@ -211,6 +211,20 @@ struct hft_outcome hft_read(struct hft_client *client, const char *key)
     return outcome;
 }
 
+struct hft_outcome hft_read_at_last(struct hft_client *client, const char *key)
+{
+    hf_ms deadline = hft_now() + hft_patience(STEP_MS);
+    struct hft_outcome outcome = hft_read(client, key);
+
+    while (outcome.err != HF_OK) {
+        ck_assert_msg(outcome.err == HF_EAGAIN || outcome.err == HF_ETIMEOUT, "%s: %s",
+                      hf_err_name(outcome.err), outcome.message);
+        ck_assert_msg(hft_now() < deadline, "no answer at all: %s", outcome.message);
+        outcome = hft_read(client, key);
+    }
+    return outcome;
+}
+
 struct hft_outcome hft_commit(struct hft_client *client, struct hf_txn *txn, bool resend)
 {
     struct hf_txn_options options = { .resend = resend };

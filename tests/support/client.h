@@ -66,6 +66,10 @@ void hft_await(struct hft_client *client, struct hft_outcome *outcome, hf_ms tim
 struct hft_outcome hft_read(struct hft_client *client, const char *key);
 struct hft_outcome hft_commit(struct hft_client *client, struct hf_txn *txn, bool resend);
 
+/* Reads until there is an answer: the first read after a fault may have to wait longer than its
+ * time for the members to elect. */
+struct hft_outcome hft_read_at_last(struct hft_client *client, const char *key);
+
 /* Renewals of one lease, one after the other. */
 struct hft_renewals {
     struct hf_renewer *renewer;
