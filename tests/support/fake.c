@@ -11,6 +11,7 @@
 #include <grpc/grpc_security.h>
 
 #include "support/fake_store.h"
+#include "support/wait.h"
 
 enum { TURN_MS = 2, FIRST_CLUSTER = 4711 };
 
@@ -60,6 +61,9 @@ struct hft_fake {
     int64_t stale_rev;
     unsigned stale_skip, stale_left;
     int64_t most_keys; /* that come through; 0: all */
+    unsigned refusals; /* still to come */
+    int refusal;
+    const char *refusal_details;
     bool mute, replays;
     struct call *watch; /* the newest stream */
     struct hft_fake_stats stats;
@@ -219,6 +223,46 @@ static void on_range(struct call *call, bool ok)
     if (too_slow)
         return; /* the client ends it */
     answer(call, bytes, code, "etcdserver: mvcc: required revision is a future revision");
+}
+
+static void on_put(struct call *call, bool ok)
+{
+    struct hft_fake *fake = call->fake;
+    Etcdserverpb__PutRequest *request =
+        ok ? take_message(call, &etcdserverpb__put_request__descriptor) : NULL;
+    Etcdserverpb__ResponseHeader header = ETCDSERVERPB__RESPONSE_HEADER__INIT;
+    uint8_t *bytes;
+    size_t len;
+
+    if (request == NULL)
+        return;
+    pthread_mutex_lock(&fake->lock);
+    header.cluster_id = fake->cluster_id;
+    bytes = hft_fake_store_put(&fake->store, request, &header, &len);
+    pthread_mutex_unlock(&fake->lock);
+    etcdserverpb__put_request__free_unpacked(request, NULL);
+    answer(call, grpc_slice_from_copied_buffer((const char *)bytes, len), GRPC_STATUS_OK, "");
+    free(bytes);
+}
+
+/* Counts a call, and refuses it if that is due. */
+static bool is_refused(struct call *call)
+{
+    struct hft_fake *fake = call->fake;
+    bool refused;
+
+    pthread_mutex_lock(&fake->lock);
+    if (fake->stats.calls < HFT_FAKE_TIMES)
+        fake->stats.called_at[fake->stats.calls] = hft_now();
+    fake->stats.calls++;
+    refused = fake->refusals > 0;
+    if (refused) {
+        fake->refusals--;
+        answer(call, grpc_empty_slice(), (grpc_status_code)fake->refusal,
+               fake->refusal_details);
+    }
+    pthread_mutex_unlock(&fake->lock);
+    return refused;
 }
 
 /* The lock is held. */
@@ -404,6 +448,16 @@ static bool is_method(const struct hft_fake *fake, const char *method)
     return grpc_slice_str_cmp(fake->details.method, method) == 0;
 }
 
+static void begin_unary(struct call *call)
+{
+    if (is_method(call->fake, "/etcdserverpb.KV/Range"))
+        receive(call, on_range);
+    else if (is_method(call->fake, "/etcdserverpb.KV/Put"))
+        receive(call, on_put);
+    else
+        answer(call, grpc_empty_slice(), GRPC_STATUS_UNIMPLEMENTED, "not in this fake");
+}
+
 static void on_accepted(struct hft_fake *fake, bool ok)
 {
     struct call *call;
@@ -416,12 +470,10 @@ static void on_accepted(struct hft_fake *fake, bool ok)
         call->call = fake->next_call;
         call->queue_end = &call->queue;
         watch_for_end(call);
-        if (is_method(fake, "/etcdserverpb.KV/Range"))
-            receive(call, on_range);
-        else if (is_method(fake, "/etcdserverpb.Watch/Watch"))
+        if (is_method(fake, "/etcdserverpb.Watch/Watch"))
             begin_watch(call);
-        else
-            answer(call, grpc_empty_slice(), GRPC_STATUS_UNIMPLEMENTED, "not in this fake");
+        else if (!is_refused(call))
+            begin_unary(call);
     }
     grpc_call_details_destroy(&fake->details);
     grpc_metadata_array_destroy(&fake->metadata);
@@ -565,6 +617,16 @@ void hft_fake_be_stale(struct hft_fake *fake, int64_t revision, unsigned skip, u
     fake->stale_skip = skip;
     fake->stale_rev = revision;
     fake->stale_left = count;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void hft_fake_refuse(struct hft_fake *fake, unsigned count, int code, const char *details)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->refusals = count;
+    fake->refusal = code;
+    fake->refusal_details = details;
+    fake->stats.calls = 0;
     pthread_mutex_unlock(&fake->lock);
 }
 

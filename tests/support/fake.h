@@ -1,7 +1,8 @@
 /* fake.h - an etcd that does as it is told: wrong answers that a real one gives once a year.
  *
- * It has a store with a history, answers ranges from it, and tells a watch what the test says,
- * and nothing by itself but that a watch was created and, unless told otherwise, its progress.
+ * It has a store with a history, answers ranges from it, takes puts, and tells a watch what the
+ * test says, and nothing by itself but that a watch was created and, unless told otherwise, its
+ * progress.
  * It runs in a thread of its own; all functions may be called from any. Other calls are
  * answered with UNIMPLEMENTED. */
 #ifndef HFT_FAKE_H
@@ -10,7 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "etcd/rpc.pb-c.h"
+
+#define HFT_FAKE_TIMES 8
 
 struct hft_fake;
 
@@ -36,8 +40,13 @@ void hft_fake_be_stale(struct hft_fake *fake, int64_t revision, unsigned skip, u
  * time; 0: all are, as at first. */
 void hft_fake_be_slow(struct hft_fake *fake, int64_t most_keys);
 
+/* Answers the next `count` calls, watches aside, with that status; `details` is a literal. */
+void hft_fake_refuse(struct hft_fake *fake, unsigned count, int code, const char *details);
+
 /* What it has seen. */
 struct hft_fake_stats {
+    unsigned calls;                  /* watches aside, since the last hft_fake_refuse */
+    hf_ms called_at[HFT_FAKE_TIMES]; /* of the first of them */
     unsigned ranges;
     unsigned streams; /* of watches, opened */
     unsigned watches; /* created */

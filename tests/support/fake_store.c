@@ -29,6 +29,28 @@ int64_t hft_fake_store_change(struct hft_fake_store *store, const char *key, con
     return hft_fake_store_newest(store);
 }
 
+uint8_t *hft_fake_store_put(struct hft_fake_store *store,
+                            const Etcdserverpb__PutRequest *request,
+                            Etcdserverpb__ResponseHeader *header, size_t *ret_len)
+{
+    Etcdserverpb__PutResponse reply = ETCDSERVERPB__PUT_RESPONSE__INIT;
+    char *key = hf_memdup(request->key.data, request->key.len);
+    char *value = hf_memdup(request->value.data, request->value.len);
+    uint8_t *bytes;
+
+    if (key == NULL || value == NULL)
+        abort();
+    header->revision = hft_fake_store_change(store, key, value);
+    free(key);
+    free(value);
+    reply.header = header;
+    bytes = malloc(etcdserverpb__put_response__get_packed_size(&reply));
+    if (bytes == NULL)
+        abort();
+    *ret_len = etcdserverpb__put_response__pack(&reply, bytes);
+    return bytes;
+}
+
 void hft_fake_store_go_back(struct hft_fake_store *store, int64_t revision)
 {
     while (hft_fake_store_newest(store) > revision) {

@@ -26,6 +26,12 @@ int64_t hft_fake_store_newest(const struct hft_fake_store *store);
 /* One change is one revision, which is returned. */
 int64_t hft_fake_store_change(struct hft_fake_store *store, const char *key, const char *value);
 
+/* The same as a request asks for it, whose key and value are texts: the packed answer, with the
+ * revision in the header. The caller frees it. */
+uint8_t *hft_fake_store_put(struct hft_fake_store *store,
+                            const Etcdserverpb__PutRequest *request,
+                            Etcdserverpb__ResponseHeader *header, size_t *ret_len);
+
 /* Forgets every change after `revision`. */
 void hft_fake_store_go_back(struct hft_fake_store *store, int64_t revision);
 
