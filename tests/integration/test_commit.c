@@ -109,8 +109,7 @@ START_TEST(s3_a_plan_whose_answer_is_lost_is_done_once)
     while (hft_etcd_revision(&server) < 3) /* it has happened, and nobody knows */
         (void)uv_run(&client.loop.uv, UV_RUN_NOWAIT);
     ck_assert_uint_eq(outcome.done, 0);
-    hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_PASS);
-    hft_proxy_cut(proxy);
+    hft_proxy_heal(proxy);
     hft_client_until(&client, &outcome.done, 1, 30000, "the outcome");
     ck_assert_int_eq(outcome.what, HF_OUTCOME_DONE);
     ck_assert_uint_gt(outcome.resent, 0);
@@ -128,8 +127,7 @@ START_TEST(s3_a_plan_that_somebody_else_beat_is_refused_after_a_lost_answer)
     begin_submit(&outcome, "op2", 20000);
     while (hf_etcd_get_stats(client.etcd).retries == 0)
         (void)uv_run(&client.loop.uv, UV_RUN_ONCE);
-    hft_proxy_set(proxy, HFT_PROXY_DOWN, HFT_PROXY_PASS);
-    hft_proxy_cut(proxy);
+    hft_proxy_heal(proxy);
     hft_client_until(&client, &outcome.done, 1, 30000, "the outcome");
     ck_assert_int_eq(outcome.what, HF_OUTCOME_REFUSED);
 }
