@@ -13,7 +13,7 @@
 #include "support/follower.h"
 #include "support/suite.h"
 
-enum { SPAWNS = 300, LOOKS = 50, AHEAD = 40, PROGRAM_MS = 60000 };
+enum { SPAWNS = 150, LOOKS = 50, AHEAD = 40, PROGRAM_MS = 60000 };
 
 static struct hft_etcd etcd;
 static struct hft_client client;
