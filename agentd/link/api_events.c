@@ -121,6 +121,8 @@ void link_api_ping(struct link_process *process, bool due)
 
 void link_api_on_ended(struct link_process *process)
 {
+    process->remembered = process->told; /* nobody has to remember that it leaves any more */
+    link_call_on_remembered(process, true);
     while (process->listeners != NULL) {
         struct link_call *call = process->listeners;
 

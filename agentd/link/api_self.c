@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,16 +157,71 @@ void link_call_pong(struct link_call *call)
     link_call_empty(call, 204);
 }
 
-/* leave */
+/* leave: the keeper remembers it before it is answered, for a link that dies afterwards must
+ * not make a crash of it */
+
+static void forget_leaver(struct link_call *call)
+{
+    struct link_call **at = &call->process->leavers;
+
+    while (*at != NULL && *at != call)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = call->next;
+}
+
+void link_call_on_remembered(struct link_process *process, bool kept)
+{
+    struct link_call *call, **at = &process->leavers;
+
+    while ((call = *at) != NULL) {
+        if (call->awaits > process->remembered) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        call->on_cancel = NULL;
+        if (kept)
+            link_call_empty(call, 200);
+        else
+            link_call_error(call, HF_EAGAIN, "agentd cannot remember that it leaves");
+    }
+}
+
+static void on_leave_granted(const struct hf_intent_reply *reply, void *arg)
+{
+    struct link_call *call = arg;
+    struct link_process *process = call->process;
+
+    call->ask = NULL;
+    if (reply->err != HF_OK) {
+        link_call_error(call, reply->err, reply->text);
+        return;
+    }
+    process->leaving = true;
+    call->next = process->leavers;
+    process->leavers = call;
+    call->awaits = process->told + 1;
+    call->on_cancel = forget_leaver;
+    if (!link_remember(process)) {
+        forget_leaver(call);
+        call->on_cancel = NULL;
+        link_call_error(call, HF_ENOMEM, NULL);
+    }
+}
 
 void link_call_leave(struct link_call *call)
 {
+    struct link_process *process = call->process;
     ProtobufCMessage *message;
-    struct hf_event_ask ask = { .kind = HF_ASK_LEAVE };
+    struct hf_event_ask ask = { .kind = HF_ASK_LEAVE, .text = process->leave_text };
+    const char *reason;
 
     if (!link_call_decode(call, &holdfast__v1__leave_request__descriptor, &message))
         return;
-    ask.text = ((const Holdfast__V1__LeaveRequest *)message)->reason;
-    link_call_ask(call, &ask, on_state_said);
+    reason = ((const Holdfast__V1__LeaveRequest *)message)->reason;
+    (void)snprintf(process->leave_text, sizeof process->leave_text, "%.*s",
+                   (int)hf_str_cut(reason, sizeof process->leave_text - 1), reason);
     hf_json_free(message);
+    link_call_ask(call, &ask, on_leave_granted);
 }

@@ -50,8 +50,13 @@ struct link_call {
     void *state;                               /* what it has under way */
     void (*on_cancel)(struct link_call *call); /* lets go of that; NULL: nothing to do */
     char task[HF_NAME_SIZE];                   /* from the path */
-    struct link_call *next;                    /* of those that wait for events */
+    struct link_call *next;                    /* of those that wait for events, or to leave */
+    uint64_t awaits; /* who leaves: what the keeper is to remember first */
 };
+
+/* The keeper remembers, or cannot, what it was told of the process: who waits for that is
+ * answered. */
+void link_call_on_remembered(struct link_process *process, bool kept);
 
 /* Finds the function and calls it. The answer may come before this returns. */
 void link_call_serve(struct link_call *call);

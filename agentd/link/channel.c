@@ -274,6 +274,8 @@ static void on_reply(struct link_channel *channel, const struct agentd_reply *re
                     HF_STR("message", reply->text));
     if (reply->code != AGENTD_CODE_OK && answered->has_who)
         channel->cfg.on_refused(answered->type, &answered->who, reply, channel->cfg.arg);
+    if (answered->type == AGENTD_REMEMBER)
+        channel->cfg.on_remembered(&answered->who, reply, channel->cfg.arg);
     free(answered);
 }
 

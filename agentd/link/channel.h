@@ -22,6 +22,9 @@ struct link_channel_config {
     /* A request about a process was refused. */
     void (*on_refused)(uint16_t type, const struct agentd_who *who,
                        const struct agentd_reply *reply, void *arg);
+    /* What was to be remembered of a process is, or cannot be. */
+    void (*on_remembered)(const struct agentd_who *who, const struct agentd_reply *reply,
+                          void *arg);
     void (*on_signal)(int signal, void *arg);
     /* The keeper is gone or speaks nonsense: there is nothing left to do but to end. */
     void (*on_broken)(const char *why, void *arg);

@@ -172,7 +172,8 @@ static int plan_end(const struct leave *leave, const struct hf_range_result *fou
     incarnation.lease_id = life->lease_id;
     incarnation.create_revision = life->create_revision;
     incarnation.generation = (int32_t)life->generation;
-    exit.kind = HOLDFAST__V1__EXIT__KIND__fenced;
+    exit.kind =
+        process->leaving ? HOLDFAST__V1__EXIT__KIND__left : HOLDFAST__V1__EXIT__KIND__fenced;
     exit.incarnation = &incarnation;
     exit.evidence = &list;
     exit.n_evidence = 1;

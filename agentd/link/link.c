@@ -90,44 +90,6 @@ static int configure_agents(struct link *link)
     return rc;
 }
 
-/* What was started is kept by the keeper, so that the next link does not start it again; and
- * whose spec was written, so that it does not bring back what a person removes. */
-
-#define ALL_STARTED "*"
-#define SPEC_ALONE  "+" /* behind a name: it was not started */
-
-static void write_memo(struct link *link)
-{
-    HF_CLEANUP_BUF struct hf_buf memo = { .limit = AGENTD_MEMO_MAX };
-
-    link->memo_due = false;
-    for (const struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
-        if (agent->started || agent->spec_written)
-            hf_buf_printf(&memo, "%s%s\n", agent->name, agent->started ? "" : SPEC_ALONE);
-    }
-    link_channel_memo(link->channel, memo.err == HF_OK ? memo.data : ALL_STARTED);
-}
-
-static void read_memo(struct link *link)
-{
-    const char *memo = link_channel_get_memo(link->channel);
-    bool all = strcmp(memo, ALL_STARTED) == 0;
-
-    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
-        size_t len = strlen(agent->name);
-
-        agent->started = agent->spec_written = all;
-        for (const char *line = memo; line != NULL && *line != '\0';) {
-            bool about = strncmp(line, agent->name, len) == 0;
-
-            agent->started |= about && line[len] == '\n';
-            agent->spec_written |= about && (line[len] == '\n' || line[len] == SPEC_ALONE[0]);
-            line = strchr(line, '\n');
-            line = line != NULL ? line + 1 : NULL;
-        }
-    }
-}
-
 /* The node. */
 
 static void fill_record(const struct link *link, Holdfast__V1__Host *record,
@@ -427,7 +389,7 @@ static void look(struct link *link)
         link_api_tell_work(link_process_get_current(agent));
     }
     if (link->memo_due)
-        write_memo(link);
+        link_memo_write(link);
     if (!link->was_ready && hf_runner_get_stats(link->runner).synced &&
         link->lease_state == HF_LEASE_HELD) {
         link->was_ready = true;
@@ -452,7 +414,7 @@ static void on_look(uv_timer_t *timer)
     link->dirty = false;
     link_process_deliver(link);
     if (link->memo_due)
-        write_memo(link); /* before the keeper forgets what it tells of */
+        link_memo_write(link); /* before the keeper forgets what it tells of */
     look(link);
 }
 
@@ -464,7 +426,7 @@ static void forget_ended(struct link *link)
         if (!link_process_has_ended(agent))
             continue;
         if (link->memo_due)
-            write_memo(link);
+            link_memo_write(link);
         link_process_settle(link, agent);
     }
 }
@@ -599,6 +561,7 @@ static int open_all(struct link *link)
 {
     const struct link_channel_config keeper = { .on_agent = link_process_on_agent,
                                                 .on_refused = link_process_on_refused,
+                                                .on_remembered = link_remember_on_reply,
                                                 .on_signal = on_signal,
                                                 .on_broken = on_broken,
                                                 .arg = link };
@@ -615,7 +578,7 @@ static int open_all(struct link *link)
         rc = configure_agents(link);
     if (rc != HF_OK)
         return rc;
-    read_memo(link);
+    link_memo_read(link);
     rc = make_node(link);
     if (rc == HF_OK)
         rc = open_parts(link);

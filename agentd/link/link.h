@@ -3,6 +3,7 @@
  *     link.c      life: what it is made of, its lease, its end
  *     process.c   between the node and the keeper: intents out, news in
  *     ask.c       between the node and the agents: what they ask for, and the answers
+ *     remember.c  what the keeper holds for the next link
  *     leave.c     what is written when an agentd goes for good
  *
  * One loop, one thread. lib/core/node decides, lib/io/runner carries out what is etcd's; the
@@ -49,6 +50,10 @@ struct link_process {
     unsigned holders; /* calls that know it */
     bool freed;       /* it goes with the last of them */
     struct link_said said;
+    bool leaving; /* it said goodbye, and why: */
+    char leave_text[LINK_SAID_TEXT];
+    struct link_call *leavers;    /* are answered when the keeper remembers it */
+    uint64_t told, remembered;    /* how often the keeper was told what to remember, and did */
     struct link_call *listeners;  /* to what it is told by GET /v1/events */
     char told_task[HF_NAME_SIZE]; /* the last that they were told waits; "": none does */
     uint64_t pings, pongs;        /* the newest that was sent, and that was answered */
@@ -137,10 +142,24 @@ void link_process_end_all(struct link *link);
 /* An agentd before this one had it; the keeper has ended it. */
 bool link_process_is_abandoned(const struct link_process *process);
 bool link_process_are_all_gone(const struct link *link); /* and their ends written */
+struct link_process *link_process_find(struct link *link, const struct agentd_who *who);
 void link_process_free(struct link_process *process);
 void link_process_let(struct link_process *process); /* of a call that knew it */
 /* The one that the node follows, or NULL. */
 struct link_process *link_process_get_current(const struct link_agent *agent);
+
+/* remember.c */
+/* Has the keeper remember what the next link has to know of the process; whoever leaves is
+ * answered then. False: no memory. */
+bool link_remember(struct link_process *process);
+void link_remember_on_reply(const struct agentd_who *who, const struct agentd_reply *reply,
+                            void *arg);
+/* What a link before this one had remembered. */
+void link_remember_read(struct link_process *process, const char *blob);
+/* The same for all agents: what was started, so that the next link does not start it again, and
+ * whose spec was written, so that it does not bring back what a person removes. */
+void link_memo_write(struct link *link);
+void link_memo_read(struct link *link);
 
 /* ask.c */
 int link_ask(struct link_process *process, struct hf_event_ask *ask, link_reply_fn fn,

@@ -24,7 +24,7 @@ struct link_later {
 
 /* Processes. */
 
-static struct link_process *find_process(struct link *link, const struct agentd_who *who)
+struct link_process *link_process_find(struct link *link, const struct agentd_who *who)
 {
     const struct link_agent *agent = link_find_agent(link, who->agent);
     struct link_process *process = agent != NULL ? agent->processes : NULL;
@@ -210,28 +210,10 @@ static void on_state(struct link_process *process, enum agentd_state was)
         link_api_on_ended(process);
 }
 
-/* What the keeper remembers of a process for us: its token, and the spec it was made of. */
-static void read_blob(struct link_process *process, const char *blob)
-{
-    const char *line = strchr(blob, '\n');
-    size_t len = line != NULL ? (size_t)(line - blob) : 0;
-    ProtobufCMessage *spec;
-
-    if (len == 0 || len >= sizeof process->token)
-        return;
-    memcpy(process->token, blob, len);
-    process->token[len] = '\0';
-    if (process->agent->spec != NULL ||
-        hf_json_decode(&holdfast__v1__spec__descriptor, line + 1, strlen(line + 1), NULL, &spec,
-                       NULL) != HF_OK)
-        return;
-    process->agent->spec = (Holdfast__V1__Spec *)spec;
-}
-
 void link_process_on_agent(const struct agentd_agent *told, const char *blob, void *arg)
 {
     struct link *link = arg;
-    struct link_process *process = find_process(link, &told->who);
+    struct link_process *process = link_process_find(link, &told->who);
     struct link_agent *agent;
     enum agentd_state was;
 
@@ -240,7 +222,7 @@ void link_process_on_agent(const struct agentd_agent *told, const char *blob, vo
         process = agent != NULL ? add_process(agent, told->who.instance) : NULL;
         if (process == NULL)
             return; /* it is told again to the next link */
-        read_blob(process, blob);
+        link_remember_read(process, blob);
         process->incarnation = told->incarnation;
         process->told_held = process->is_orphan = true;
         process->told_frozen = told->state == AGENTD_STATE_FROZEN;
@@ -290,6 +272,8 @@ struct hf_node_held link_process_get_held(const struct link_agent *agent)
     held.lease = best->incarnation.lease_id;
     held.create_rev = best->incarnation.create_revision;
     held.generation = (int32_t)best->incarnation.generation;
+    held.leaving = best->leaving;
+    held.leave_text = best->leave_text;
     return held;
 }
 
@@ -337,20 +321,6 @@ static int make_token(char ret_token[LINK_TOKEN_BYTES])
     for (size_t i = 0; rc == HF_OK && i < sizeof bytes; i++)
         (void)snprintf(ret_token + 2 * i, 3, "%02x", bytes[i]);
     return rc;
-}
-
-static void remember(struct link_process *process)
-{
-    HF_CLEANUP_BUF struct hf_buf blob = { .limit = AGENTD_BLOB_MAX };
-
-    hf_buf_printf(&blob, "%s\n", process->token);
-    /* A spec that does not fit is in etcd, too. */
-    if (process->agent->spec != NULL &&
-        hf_json_encode(&process->agent->spec->base, &blob) != HF_OK)
-        HF_LOG_WARN("spec_too_long", HF_STR("agent", process->who.agent));
-    if (blob.data != NULL)
-        link_channel_remember(process->agent->link->channel, &process->who,
-                              &process->incarnation, blob.data);
 }
 
 static int keep_spec(struct link_agent *agent, const Holdfast__V1__Spec *spec)
@@ -433,7 +403,7 @@ static int make_process(struct link_agent *agent, const struct link_launcher *la
     if (rc == HF_OK)
         rc = spawn(process, launcher);
     if (rc == HF_OK) {
-        remember(process);
+        (void)link_remember(process); /* without its token it is merely refused by the next */
         return HF_OK;
     }
     link_process_free(process);
@@ -514,7 +484,7 @@ void link_process_act(struct link *link, const struct hf_intent_process *act)
     }
     (void)snprintf(who.agent, sizeof who.agent, "%s", act->agent);
     (void)snprintf(who.instance, sizeof who.instance, "%s", act->instance_id);
-    process = find_process(link, &who);
+    process = link_process_find(link, &who);
     if (process == NULL || process->state == AGENTD_STATE_ENDED)
         return;
     switch (act->act) {
@@ -540,7 +510,7 @@ void link_process_on_refused(uint16_t type, const struct agentd_who *who,
                              const struct agentd_reply *reply, void *arg)
 {
     struct link *link = arg;
-    struct link_process *process = find_process(link, who);
+    struct link_process *process = link_process_find(link, who);
 
     if (process == NULL)
         return;
@@ -594,7 +564,7 @@ void link_process_settle(struct link *link, struct link_agent *agent)
         !get_life(agent, &life) || is_same_life(&current->incarnation, &life))
         return;
     take_life(current, &life);
-    remember(current);
+    (void)link_remember(current); /* the next link finds it in etcd */
     log_process(current, "adopted", "it is registered anew");
 }
 

@@ -180,3 +180,15 @@ bool hf_str_is_utf8(const void *data, size_t len)
     }
     return true;
 }
+
+size_t hf_str_cut(const char *text, size_t max)
+{
+    size_t len = strnlen(text, max + 1);
+
+    if (len <= max)
+        return len;
+    len = max;
+    while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}

@@ -71,4 +71,8 @@ bool hf_str_is_utf8(const void *data, size_t len);
 /* How many of the bytes (len > 0) form the first character, 0 when they are not UTF-8. */
 size_t hf_str_utf8_length(const void *data, size_t len);
 
+/* How many bytes of the text to keep so that they are at most `max`, and no character of UTF-8
+ * is cut in two. */
+size_t hf_str_cut(const char *text, size_t max);
+
 #endif

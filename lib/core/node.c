@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/str.h"
 #include "core/node_private.h"
 #include "schema/json.h"
 
@@ -17,7 +18,10 @@ enum { MOST_ROUNDS = 4 }; /* in one call; the next one goes on */
 
 void hf_node_keep_text(char out[NODE_TEXT_SIZE], const char *text)
 {
-    (void)snprintf(out, NODE_TEXT_SIZE, "%s", text != NULL ? text : "");
+    const char *from = text != NULL ? text : "";
+
+    (void)snprintf(out, NODE_TEXT_SIZE, "%.*s", (int)hf_str_cut(from, NODE_TEXT_SIZE - 1),
+                   from);
 }
 
 /* What the keeper held when the link before this one went. Whether its registration still
@@ -39,6 +43,10 @@ static void take_over(struct node_agent *a, const struct hf_node_held *held)
     a->frozen = held->frozen;
     a->frozen_at = -1;
     a->walk = held->begun ? WALK_OVER : WALK_NONE;
+    a->leaving = held->leaving;
+    a->leave_by = -1;
+    if (held->leaving)
+        hf_node_keep_text(a->end_text, held->leave_text);
     if (held->lease != 0 && held->create_rev != 0) {
         a->reg = REG_HOLDS;
         a->life = (struct hf_life){ .agent = a->name,

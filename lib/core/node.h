@@ -74,7 +74,9 @@ struct hf_node_held {
     int64_t lease;      /* it was registered under, and ... */
     int64_t create_rev; /* ... as; 0: not that we know */
     int32_t generation;
-    bool started;      /* this agentd has let a process of this agent go before */
+    bool leaving;           /* it said goodbye, ... */
+    const char *leave_text; /* ... and why; may be NULL */
+    bool started;           /* this agentd has let a process of this agent go before */
     bool spec_written; /* ... or has seen its spec in etcd: where it is missing, it was removed
                         */
 };

@@ -158,6 +158,8 @@ static int keep_begun(struct hf_node *node, struct node_agent *a, struct hf_inte
 
     if (a->frozen && a->frozen_at < 0)
         a->frozen_at = node->now;
+    if (a->leaving && a->leave_by < 0)
+        a->leave_by = node->now + node->policy.cleanup;
     end = why_end(node, a);
     if (end != END_NONE && (a->end == END_NONE || !ENDS[end].polite))
         a->end = end;
@@ -316,6 +318,7 @@ int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_inte
     Holdfast__V1__Exit exit = HOLDFAST__V1__EXIT__INIT;
     Holdfast__V1__Incarnation incarnation = HOLDFAST__V1__INCARNATION__INIT;
     bool stuck = a->process == PROCESS_STUCK;
+    enum node_end end = a->end == END_NONE && a->leaving ? END_LEFT : a->end;
     struct evidence evidence;
 
     if (a->reg != REG_HOLDS || (a->process != PROCESS_ENDED && !stuck))
@@ -323,8 +326,8 @@ int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_inte
     if (a->life.lease != node->lease.lease)
         return NODE_REST;
     evidence.at = hf_node_timestamp(node->wall);
-    add_evidence(&evidence, &exit.n_evidence, ENDS[a->end].source,
-                 a->end_text[0] != '\0' ? a->end_text : ENDS[a->end].text);
+    add_evidence(&evidence, &exit.n_evidence, ENDS[end].source,
+                 a->end_text[0] != '\0' ? a->end_text : ENDS[end].text);
     add_evidence(&evidence, &exit.n_evidence, "keeper",
                  stuck ? "it survived SIGKILL" : a->exit_text);
     exit.evidence = evidence.list;

@@ -231,7 +231,7 @@ struct node_agent {
 
     /* Ending. */
     hf_ms asked_at;
-    hf_ms leave_by;
+    hf_ms leave_by; /* below 0: it said so before we were there to hear it */
 
     /* Asks and reports. */
     struct node_ask *asks;

@@ -242,6 +242,31 @@ static inline void await_line(const char *file, const char *part)
     hft_wait_or_fail(is_logged, &(struct line){ file, part }, STEP_MS, part);
 }
 
+/* Another link has taken over: the n-th is ready. */
+
+static inline bool has_links(void *arg)
+{
+    char *log = read_file("agentd.log"), *at = log;
+    int count = 0;
+
+    while ((at = strstr(at, "event=ready")) != NULL) {
+        count++;
+        at++;
+    }
+    free(log);
+    return count >= *(const int *)arg;
+}
+
+static inline void await_link(int number)
+{
+    hft_wait_or_fail(has_links, &number, STEP_MS, "another link");
+}
+
+static inline void kill_link(void)
+{
+    ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
+}
+
 static inline void write_file(const char *name, const char *text)
 {
     char path[400];

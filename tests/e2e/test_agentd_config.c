@@ -137,16 +137,6 @@ static void start_sleeper(struct hft_program *agentd, const char *password)
     await_line("agentd.log", "event=joined");
 }
 
-static bool has_second_link(void *arg)
-{
-    char *log = read_file("agentd.log"), *first = strstr(log, "event=ready");
-    bool there = first != NULL && strstr(first + 1, "event=ready") != NULL;
-
-    (void)arg;
-    free(log);
-    return there;
-}
-
 /* Files count when agentd is told to read them: until then a link goes on with what the one
  * before it had, whatever stands in them. */
 START_TEST(a_mistake_in_a_file_costs_no_agent_whose_link_dies)
@@ -163,8 +153,8 @@ START_TEST(a_mistake_in_a_file_costs_no_agent_whose_link_dies)
     agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
     write_file("agentd.yaml", "nonsense: h1\n");
     write_file("worker.yaml", "");
-    ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
-    hft_wait_or_fail(has_second_link, NULL, STEP_MS, "another link");
+    kill_link();
+    await_link(2);
     ck_assert_int_eq(look("agents/a1/live").create_rev, life);
     ck_assert_int_eq(kill(agent, 0), 0);
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);

@@ -370,6 +370,23 @@ START_TEST(an_agent_that_leaves_may_go_by_itself_and_is_not_restarted)
 }
 END_TEST
 
+/* A text that is too long is cut between two characters: half of one could never be written. */
+START_TEST(a_long_farewell_does_not_keep_an_end_from_being_written)
+{
+    char text[400];
+
+    (void)memset(text, 'x', 254);
+    (void)snprintf(text + 254, sizeof text - 254, "\xc3\xa9 and more");
+    running();
+    ask_as("a", instance("a"), HF_ASK_LEAVE, NULL, text);
+    expect("reply 1 OK\n");
+    news("a", HF_PROCESS_ENDED, 0, NULL);
+    expect("");
+    has("agents/a/exit", "\"kind\":\"left\"");
+    has("agents/a/exit", "xxx\"");
+}
+END_TEST
+
 START_TEST(an_agent_that_leaves_and_stays_is_ended)
 {
     running();
@@ -407,6 +424,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, the_keeper_says_that_it_cannot_be_killed);
     tcase_add_test(t, an_agent_that_answers_nothing_is_said_to_and_ended);
     tcase_add_test(t, an_agent_that_leaves_may_go_by_itself_and_is_not_restarted);
+    tcase_add_test(t, a_long_farewell_does_not_keep_an_end_from_being_written);
     tcase_add_test(t, an_agent_that_leaves_and_stays_is_ended);
 }
 

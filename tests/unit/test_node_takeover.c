@@ -43,6 +43,43 @@ START_TEST(a_new_link_knows_what_was_begun_before_it_came)
 }
 END_TEST
 
+/* It was told so by the link before it, which is gone. */
+START_TEST(a_new_link_knows_who_said_goodbye)
+{
+    running();
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104,
+                                     .leaving = true,
+                                     .leave_text = "done for today" });
+    settle_in();
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 1 EFENCED\n");
+    news("a", HF_PROCESS_ENDED, 0, NULL);
+    expect("");
+    has("agents/a/exit", "\"kind\":\"left\"");
+    has("agents/a/exit", "done for today");
+}
+END_TEST
+
+START_TEST(who_said_goodbye_to_another_link_and_stays_is_ended)
+{
+    running();
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104,
+                                     .leaving = true });
+    settle_in();
+    wait(29999);
+    expect("");
+    wait(1);
+    expect("stop a#1 within 10000\n");
+    has("agents/a/exit", "\"kind\":\"left\"");
+}
+END_TEST
+
 START_TEST(a_new_link_with_a_new_lease_rejoins)
 {
     running();
@@ -214,6 +251,8 @@ static void add_stories(TCase *t)
 {
     tcase_add_test(t, a_new_link_goes_on_with_the_same_incarnation);
     tcase_add_test(t, a_new_link_knows_what_was_begun_before_it_came);
+    tcase_add_test(t, a_new_link_knows_who_said_goodbye);
+    tcase_add_test(t, who_said_goodbye_to_another_link_and_stays_is_ended);
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
     tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
                         COUNT(RECOVERED));

@@ -334,6 +334,17 @@ static const struct {
     { BYTES("good \xc3\xbc then bad \xfc"), false },
 };
 
+START_TEST(a_text_is_cut_between_characters)
+{
+    ck_assert_uint_eq(hf_str_cut("abc", 3), 3);
+    ck_assert_uint_eq(hf_str_cut("abcd", 3), 3);
+    ck_assert_uint_eq(hf_str_cut("ab\xc3\xa9", 3), 2);
+    ck_assert_uint_eq(hf_str_cut("ab\xc3\xa9", 4), 4);
+    ck_assert_uint_eq(hf_str_cut("\xe2\x82\xac", 2), 0);
+    ck_assert_uint_eq(hf_str_cut("", 0), 0);
+}
+END_TEST
+
 START_TEST(utf8_is_recognised)
 {
     ck_assert_int_eq(hf_str_is_utf8(UTF8[_i].data, UTF8[_i].len), UTF8[_i].valid);
@@ -393,6 +404,7 @@ int main(void)
     tcase_add_test(t, long_texts_are_infinitely_far);
     tcase_add_loop_test(t, nearest_suggests_what_was_meant_and_nothing_else, 0, COUNT(WORDS));
     tcase_add_test(t, nearest_of_equals_is_the_first);
+    tcase_add_test(t, a_text_is_cut_between_characters);
     tcase_add_loop_test(t, utf8_is_recognised, 0, COUNT(UTF8));
     tcase_add_test(t, every_character_has_its_length);
     tcase_set_timeout(t, 60);

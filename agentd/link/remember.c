@@ -1,0 +1,133 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/link/call.h"
+#include "agentd/link/link.h"
+#include "base/log.h"
+#include "schema/json.h"
+
+/* Of a process: its token, whether it leaves, and the spec that it was made of, each on a line
+ * of its own. */
+
+#define LEAVES "leave "
+
+static void put_leave(const struct link_process *process, struct hf_buf *blob)
+{
+    Holdfast__V1__LeaveRequest leave = HOLDFAST__V1__LEAVE_REQUEST__INIT;
+
+    if (!process->leaving)
+        return;
+    leave.reason = (char *)process->leave_text;
+    hf_buf_puts(blob, LEAVES);
+    if (hf_json_encode(&leave.base, blob) != HF_OK)
+        hf_buf_puts(blob, "{}");
+    hf_buf_putc(blob, '\n');
+}
+
+bool link_remember(struct link_process *process)
+{
+    HF_CLEANUP_BUF struct hf_buf blob = { .limit = AGENTD_BLOB_MAX };
+
+    hf_buf_printf(&blob, "%s\n", process->token);
+    put_leave(process, &blob);
+    /* A spec that does not fit is in etcd, too. */
+    if (process->agent->spec != NULL &&
+        hf_json_encode(&process->agent->spec->base, &blob) != HF_OK)
+        HF_LOG_WARN("spec_too_long", HF_STR("agent", process->who.agent));
+    if (blob.data == NULL)
+        return false;
+    process->told++;
+    link_channel_remember(process->agent->link->channel, &process->who, &process->incarnation,
+                          blob.data);
+    return true;
+}
+
+void link_remember_on_reply(const struct agentd_who *who, const struct agentd_reply *reply,
+                            void *arg)
+{
+    struct link_process *process = link_process_find(arg, who);
+
+    if (process == NULL)
+        return; /* it has ended, and whoever left was answered */
+    process->remembered++;
+    link_call_on_remembered(process, reply->code == AGENTD_CODE_OK);
+}
+
+static void read_leave(struct link_process *process, const char *line, size_t len)
+{
+    ProtobufCMessage *message;
+
+    process->leaving = true;
+    if (hf_json_decode(&holdfast__v1__leave_request__descriptor, line, len, NULL, &message,
+                       NULL) != HF_OK)
+        return;
+    (void)snprintf(process->leave_text, sizeof process->leave_text, "%s",
+                   ((const Holdfast__V1__LeaveRequest *)message)->reason);
+    hf_json_free(message);
+}
+
+static void read_spec(struct link_agent *agent, const char *text)
+{
+    ProtobufCMessage *spec;
+
+    if (agent->spec == NULL && hf_json_decode(&holdfast__v1__spec__descriptor, text,
+                                              strlen(text), NULL, &spec, NULL) == HF_OK)
+        agent->spec = (Holdfast__V1__Spec *)spec;
+}
+
+void link_remember_read(struct link_process *process, const char *blob)
+{
+    const char *line = strchr(blob, '\n');
+    size_t len = line != NULL ? (size_t)(line - blob) : 0;
+
+    if (len == 0 || len >= sizeof process->token)
+        return;
+    memcpy(process->token, blob, len);
+    process->token[len] = '\0';
+    line++;
+    if (strncmp(line, LEAVES, strlen(LEAVES)) == 0) {
+        line += strlen(LEAVES);
+        read_leave(process, line, strcspn(line, "\n"));
+        line += strcspn(line, "\n");
+        line += *line == '\n' ? 1 : 0;
+    }
+    read_spec(process->agent, line);
+}
+
+/* Of all agents. */
+
+#define ALL_STARTED "*"
+#define SPEC_ALONE  "+" /* behind a name: it was not started */
+
+void link_memo_write(struct link *link)
+{
+    HF_CLEANUP_BUF struct hf_buf memo = { .limit = AGENTD_MEMO_MAX };
+
+    link->memo_due = false;
+    for (const struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        if (agent->started || agent->spec_written)
+            hf_buf_printf(&memo, "%s%s\n", agent->name, agent->started ? "" : SPEC_ALONE);
+    }
+    link_channel_memo(link->channel, memo.err == HF_OK ? memo.data : ALL_STARTED);
+}
+
+void link_memo_read(struct link *link)
+{
+    const char *memo = link_channel_get_memo(link->channel);
+    bool all = strcmp(memo, ALL_STARTED) == 0;
+
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        size_t len = strlen(agent->name);
+
+        agent->started = agent->spec_written = all;
+        for (const char *line = memo; line != NULL && *line != '\0';) {
+            bool about = strncmp(line, agent->name, len) == 0;
+
+            agent->started |= about && line[len] == '\n';
+            agent->spec_written |= about && (line[len] == '\n' || line[len] == SPEC_ALONE[0]);
+            line = strchr(line, '\n');
+            line = line != NULL ? line + 1 : NULL;
+        }
+    }
+}
