@@ -82,12 +82,10 @@ static void on_said(const struct hf_intent_reply *reply, void *arg)
 
 static void say(struct link_call *call, link_reply_fn fn)
 {
-    struct link_said_report report;
-    struct hf_event_ask ask = { .kind = HF_ASK_REPORT };
+    int rc = link_ask_report(call->process, fn, call, &call->ask);
 
-    link_said_fill(&call->process->said, &report);
-    ask.report = &report.record;
-    link_call_ask(call, &ask, fn);
+    if (rc != HF_OK)
+        link_call_error(call, rc, NULL);
 }
 
 void link_call_heartbeat(struct link_call *call)

@@ -39,6 +39,50 @@ int link_ask(struct link_process *process, struct hf_event_ask *ask, link_reply_
     return rc;
 }
 
+int link_ask_report(struct link_process *process, link_reply_fn fn, void *arg,
+                    struct link_ask **ret_ask)
+{
+    struct hf_event_ask ask = { .kind = HF_ASK_REPORT };
+    struct link_said_report report;
+
+    if (process->is_orphan && !process->recalled) {
+        process->report_waits = true; /* alone it would wipe out what stands there */
+        ask.kind = HF_ASK_SELF;
+    } else {
+        link_said_fill(&process->said, &report);
+        ask.report = &report.record;
+    }
+    return link_ask(process, &ask, fn, arg, ret_ask);
+}
+
+/* It is of this process, as one of its lives. */
+static bool is_own(const struct link_process *process, const Holdfast__V1__Report *report)
+{
+    const Holdfast__V1__Incarnation *told = report->incarnation;
+
+    return told != NULL && told->generation == process->incarnation.generation &&
+           process->born != 0 && told->create_revision >= process->born &&
+           told->create_revision <= process->incarnation.create_revision;
+}
+
+void link_ask_recall(struct link_process *process)
+{
+    struct hf_node_view view;
+    struct link_ask *ignored;
+
+    if (process == NULL || !process->is_orphan || process->recalled ||
+        hf_node_get_view(process->agent->link->node, process->who.agent,
+                         link_now(process->agent->link), &view) != HF_OK ||
+        !view.told)
+        return;
+    process->recalled = true;
+    if (view.report != NULL && is_own(process, view.report))
+        link_said_take_report(&process->said, view.report);
+    if (process->report_waits && link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
+        HF_LOG_WARN("report_lost", HF_STR("agent", process->who.agent),
+                    HF_STR("next", "the next one says it all"));
+}
+
 void link_ask_cancel(struct link *link, struct link_ask *ask)
 {
     (void)link;

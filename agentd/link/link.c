@@ -383,10 +383,14 @@ static void note_spec(struct link *link, struct link_agent *agent)
 
 static void look(struct link *link)
 {
+    struct link_process *current;
+
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         link_process_settle(link, agent);
         note_spec(link, agent);
-        link_api_tell_work(link_process_get_current(agent));
+        current = link_process_get_current(agent);
+        link_ask_recall(current);
+        link_api_tell_work(current);
     }
     if (link->memo_due)
         link_memo_write(link);

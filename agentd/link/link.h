@@ -50,7 +50,10 @@ struct link_process {
     unsigned holders; /* calls that know it */
     bool freed;       /* it goes with the last of them */
     struct link_said said;
-    bool leaving; /* it said goodbye, and why: */
+    int64_t born;      /* create revision of its first life */
+    bool recalled;     /* what an earlier link wrote of what it said is part of that */
+    bool report_waits; /* for that */
+    bool leaving;      /* it said goodbye, and why: */
     char leave_text[LINK_SAID_TEXT];
     struct link_call *leavers;    /* are answered when the keeper remembers it */
     uint64_t told, remembered;    /* how often the keeper was told what to remember, and did */
@@ -164,6 +167,11 @@ void link_memo_read(struct link *link);
 /* ask.c */
 int link_ask(struct link_process *process, struct hf_event_ask *ask, link_reply_fn fn,
              void *arg, struct link_ask **ret_ask) HF_MUST_CHECK;
+/* What the process has said of itself becomes its report, as soon as it is known what it said
+ * to links before this one. */
+int link_ask_report(struct link_process *process, link_reply_fn fn, void *arg,
+                    struct link_ask **ret_ask) HF_MUST_CHECK;
+void link_ask_recall(struct link_process *process); /* it may be known now; NULL is fine */
 void link_ask_cancel(struct link *link, struct link_ask *ask); /* its answer is not wanted */
 void link_ask_on_reply(struct link *link, uint64_t token, const struct hf_intent_reply *reply);
 void link_ask_done(struct link *link);

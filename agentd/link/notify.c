@@ -52,15 +52,11 @@ static ssize_t receive(const struct link_notify *notify, char text[NOTICE_BYTES]
 /* It is one report with what the agent says on its other socket. */
 static void take(struct link_process *process, const char *text)
 {
-    struct hf_event_ask ask = { .kind = HF_ASK_REPORT };
-    struct link_said_report report;
     struct link_ask *ignored;
 
     if (!link_said_take_notice(&process->said, text))
         return;
-    link_said_fill(&process->said, &report);
-    ask.report = &report.record;
-    if (link_ask(process, &ask, NULL, NULL, &ignored) != HF_OK)
+    if (link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
         HF_LOG_WARN("notice_lost", HF_STR("agent", process->who.agent));
 }
 

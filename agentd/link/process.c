@@ -224,6 +224,8 @@ void link_process_on_agent(const struct agentd_agent *told, const char *blob, vo
             return; /* it is told again to the next link */
         link_remember_read(process, blob);
         process->incarnation = told->incarnation;
+        if (process->born == 0)
+            process->born = told->incarnation.create_revision;
         process->told_held = process->is_orphan = true;
         process->told_frozen = told->state == AGENTD_STATE_FROZEN;
     }
@@ -461,6 +463,7 @@ static void let_go(struct link_process *process, const struct hf_intent_process 
 
     if (get_life(process->agent, &life))
         take_life(process, &life);
+    process->born = process->incarnation.create_revision;
     (void)snprintf(incarnation, sizeof incarnation, "HOLDFAST_INCARNATION=%lld",
                    (long long)act->incarnation);
     (void)snprintf(task, sizeof task, "HOLDFAST_TASK=%s", act->task != NULL ? act->task : "");

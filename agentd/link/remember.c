@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,10 @@
 #include "base/log.h"
 #include "schema/json.h"
 
-/* Of a process: its token, whether it leaves, and the spec that it was made of, each on a line
- * of its own. */
+/* Of a process: its token, its first life, whether it leaves, and the spec that it was made of,
+ * each on a line of its own. */
 
+#define BORN   "born "
 #define LEAVES "leave "
 
 static void put_leave(const struct link_process *process, struct hf_buf *blob)
@@ -30,6 +32,8 @@ bool link_remember(struct link_process *process)
     HF_CLEANUP_BUF struct hf_buf blob = { .limit = AGENTD_BLOB_MAX };
 
     hf_buf_printf(&blob, "%s\n", process->token);
+    if (process->born != 0)
+        hf_buf_printf(&blob, BORN "%" PRId64 "\n", process->born);
     put_leave(process, &blob);
     /* A spec that does not fit is in etcd, too. */
     if (process->agent->spec != NULL &&
@@ -85,12 +89,13 @@ void link_remember_read(struct link_process *process, const char *blob)
         return;
     memcpy(process->token, blob, len);
     process->token[len] = '\0';
-    line++;
-    if (strncmp(line, LEAVES, strlen(LEAVES)) == 0) {
-        line += strlen(LEAVES);
-        read_leave(process, line, strcspn(line, "\n"));
-        line += strcspn(line, "\n");
-        line += *line == '\n' ? 1 : 0;
+    for (line++; *line != '\0' && *line != '{'; line += *line == '\n' ? 1 : 0) {
+        len = strcspn(line, "\n");
+        if (strncmp(line, BORN, strlen(BORN)) == 0)
+            process->born = strtoll(line + strlen(BORN), NULL, 10);
+        else if (strncmp(line, LEAVES, strlen(LEAVES)) == 0)
+            read_leave(process, line + strlen(LEAVES), len - strlen(LEAVES));
+        line += len;
     }
     read_spec(process->agent, line);
 }

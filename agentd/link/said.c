@@ -118,6 +118,60 @@ bool link_said_take_notice(struct link_said *said, const char *text)
     return taken;
 }
 
+static void fill_text(char place[LINK_SAID_TEXT], const char *text)
+{
+    if (place[0] == '\0')
+        (void)snprintf(place, LINK_SAID_TEXT, "%.*s", (int)hf_str_cut(text, LINK_SAID_TEXT - 1),
+                       text);
+}
+
+/* A state and what belongs to it. */
+static void fill_state(struct link_said *said, const Holdfast__V1__Report *report)
+{
+    if (said->state != HOLDFAST__V1__AGENT_STATE__VALUE__unknown)
+        return;
+    said->state = report->state;
+    if (report->suspicion == NULL) /* whose reason it would be */
+        fill_text(said->reason, report->reason);
+    said->has_until = report->until != NULL;
+    if (said->has_until) {
+        said->until_s = report->until->seconds;
+        said->until_ns = report->until->nanos;
+    }
+}
+
+static void fill_counter(struct link_said *said,
+                         const Holdfast__V1__Report__CountersEntry *entry)
+{
+    int64_t *counter = strcmp(entry->key, "errors") == 0     ? &said->errors
+                       : strcmp(entry->key, "sequence") == 0 ? &said->sequence
+                       : strcmp(entry->key, "tokens") == 0   ? &said->tokens
+                                                             : NULL;
+
+    if (counter != NULL && *counter == 0)
+        *counter = entry->value;
+}
+
+void link_said_take_report(struct link_said *said, const Holdfast__V1__Report *report)
+{
+    const Holdfast__V1__Report__Progress *progress = report->progress;
+
+    fill_state(said, report);
+    fill_text(said->phase, report->phase);
+    fill_text(said->last_tool, report->last_tool);
+    if (said->task[0] == '\0' && strlen(report->task) < sizeof said->task)
+        memcpy(said->task, report->task, strlen(report->task) + 1);
+    if (said->status == HOLDFAST__V1__AGENT_STATUS__VALUE__unknown)
+        said->status = report->status;
+    for (size_t i = 0; i < report->n_counters; i++)
+        fill_counter(said, report->counters[i]);
+    /* One with a time is that of a task, which the node knows. */
+    if (!said->has_percent && progress != NULL && progress->updated == NULL) {
+        said->has_percent = true;
+        said->percent = progress->percent;
+    }
+}
+
 static void add_counter(struct link_said_report *report, const char *name, int64_t value)
 {
     Holdfast__V1__Report__CountersEntry *entry = &report->entries[report->record.n_counters];

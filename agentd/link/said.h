@@ -34,6 +34,9 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
  * WATCHDOG, which says only that it lives. False: nothing of it is for us. */
 bool link_said_take_notice(struct link_said *said, const char *text);
 
+/* What an earlier link wrote of the same process holds where nothing was said since. */
+void link_said_take_report(struct link_said *said, const Holdfast__V1__Report *report);
+
 /* As a record, which points into itself and to what was said. */
 struct link_said_report {
     Holdfast__V1__Report record;

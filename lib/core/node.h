@@ -181,7 +181,9 @@ struct hf_node_view {
     bool stopped;                   /* it is not wanted running */
     bool held;                      /* a person has to release it before it is started again */
     bool spec_written;              /* its spec stood in etcd since this agentd began */
-    const Holdfast__V1__Exit *exit; /* its last end, as etcd has it; NULL for none */
+    bool told;                      /* everything that etcd has of it was told: */
+    const Holdfast__V1__Exit *exit; /* its last end; NULL for none */
+    const Holdfast__V1__Report *report; /* its last report; NULL for none */
 };
 
 /* HF_ENOENT when it is not known here. */

@@ -141,12 +141,13 @@ static bool is_complete(const struct node_ask *ask)
 static void answer_at_once(struct hf_node *node, struct node_agent *a, struct node_ask *ask)
 {
     switch (ask->kind) {
-    case HF_ASK_SELF: hf_node_grant(ask); break;
     case HF_ASK_REPORT:
         hf_json_free(a->said);
         a->said = ask->message;
         a->said_new = true;
         ask->message = NULL;
+        __attribute__((fallthrough));
+    case HF_ASK_SELF:
         ask->stop = a->end != END_NONE;
         ask->tasks = hf_node_count_claimable(node, a);
         hf_node_grant(ask);

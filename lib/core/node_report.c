@@ -15,6 +15,23 @@ struct report {
     Google__Protobuf__Timestamp at, updated;
 };
 
+/* What an earlier link wrote of the progress of this very life is still the newest. */
+static void take_back_progress(struct node_agent *a)
+{
+    const Holdfast__V1__Report *old = (const Holdfast__V1__Report *)a->report.record;
+
+    if (!a->blind || a->has_progress || old == NULL || old->progress == NULL ||
+        old->progress->updated == NULL || old->incarnation == NULL ||
+        old->incarnation->lease_id != a->life.lease ||
+        old->incarnation->create_revision != a->life.create_rev)
+        return;
+    a->has_progress = true;
+    a->percent = old->progress->percent;
+    a->progress_wall =
+        old->progress->updated->seconds * 1000 + old->progress->updated->nanos / 1000000;
+    hf_node_keep_text(a->note, old->progress->note);
+}
+
 static void fill_progress(const struct node_agent *a, struct report *ret)
 {
     if (!a->has_progress || ret->record.progress != NULL)
@@ -124,6 +141,7 @@ int hf_node_write_report(struct hf_node *node, struct node_agent *a, struct hf_i
     if (!has_news(a) || a->reg != REG_HOLDS || !a->settled || a->process != PROCESS_BEGUN ||
         !hf_node_lease_holds(node) || !hf_node_is_told(node, a))
         return NODE_GO_ON;
+    take_back_progress(a);
     fill_report(node, a, &report);
     err = show(&report, &text);
     if (err != HF_OK)

@@ -244,7 +244,9 @@ int hf_node_get_view(const struct hf_node *node, const char *agent, hf_ms now,
         .stopped = wanted != NULL && wanted->state != HOLDFAST__V1__WANTED__STATE__running,
         .held = health != NULL && health->held,
         .spec_written = a->spec_written || a->spec_stood,
+        .told = node->synced && a->known,
         .exit = (const Holdfast__V1__Exit *)a->exit.record,
+        .report = (const Holdfast__V1__Report *)a->report.record,
     };
     return HF_OK;
 }

@@ -34,6 +34,42 @@ START_TEST(a_goodbye_outlives_the_link_that_heard_it)
 }
 END_TEST
 
+#define SAY_PARKED                                                                             \
+    CURL                                                                                       \
+        "-d '{\"tokens\":7,\"phase\":\"thinking\"}' http://localhost/v1/heartbeat; " CURL      \
+        "-d '{\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\",\"reason\":\"quota\"}' " \
+        "http://localhost/v1/state; "
+
+/* What the agent announced holds until it says something else, whoever asks and writes. */
+START_TEST(what_an_agent_announced_outlives_the_link_that_heard_it)
+{
+    pid_t agentd = start("a1", (const char *[]){ "sh", "-c",
+                                                 SAY_PARKED UNTIL_GO CURL
+                                                 "-d '{\"errors\":1}' "
+                                                 "http://localhost/v1/heartbeat; " CURL
+                                                 "http://localhost/v1/self; exec sleep 600",
+                                                 dir.path, NULL });
+    char *report;
+
+    await("agents/a1/report", "\"state\":\"parked\"");
+    await("agents/a1/report", "\"tokens\":\"7\"");
+    kill_link();
+    await_link(2);
+    write_file("go", "");
+    await("agents/a1/report", "\"errors\":\"1\"");
+    report = look_whole("agents/a1/report");
+    ck_assert_msg(strstr(report, "\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"") !=
+                      NULL,
+                  "%s", report);
+    ck_assert_msg(strstr(report, "\"tokens\":\"7\"") != NULL, "%s", report);
+    ck_assert_msg(strstr(report, "\"reason\":\"quota\"") != NULL, "%s", report);
+    ck_assert_msg(strstr(report, "\"phase\":\"thinking\"") != NULL, "%s", report);
+    free(report);
+    await_line("agents/a1.log", "\"state\":\"parked\"");
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -41,5 +77,6 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, a_goodbye_outlives_the_link_that_heard_it);
+    tcase_add_test(stories, what_an_agent_announced_outlives_the_link_that_heard_it);
     return hft_suite_run("agentd: links", stories, NULL);
 }

@@ -169,6 +169,61 @@ START_TEST(a_status_that_is_too_long_is_cut_between_letters)
 }
 END_TEST
 
+static void recall(const char *json)
+{
+    ProtobufCMessage *message;
+
+    ck_assert_int_eq(hf_json_decode(&holdfast__v1__report__descriptor, json, strlen(json), NULL,
+                                    &message, &err),
+                     HF_OK);
+    link_said_take_report(&said, (const Holdfast__V1__Report *)message);
+    hf_json_free(message);
+}
+
+#define REPORT                                                                                 \
+    "{\"status\":\"busy\",\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\","            \
+    "\"reason\":\"rate limit\",\"phase\":\"drafting\",\"lastTool\":\"grep\",\"task\":\"t1\","  \
+    "\"counters\":{\"errors\":\"1\",\"sequence\":\"2\",\"tokens\":\"3\",\"other\":\"4\"},"     \
+    "\"progress\":{\"percent\":40}}"
+
+START_TEST(what_was_written_before_holds)
+{
+    recall(REPORT);
+    expect("\"status\":\"busy\",\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"");
+    expect("\"counters\":{\"errors\":\"1\",\"sequence\":\"2\",\"tokens\":\"3\"}");
+    expect("\"reason\":\"rate limit\"");
+    expect("\"phase\":\"drafting\"");
+    expect("\"lastTool\":\"grep\"");
+    expect("\"task\":\"t1\"");
+    expect("\"percent\":40");
+}
+END_TEST
+
+START_TEST(what_was_said_since_is_newer)
+{
+    ck_assert_int_eq(state("{\"state\":\"ready\"}"), HF_OK);
+    ck_assert_int_eq(beat("{\"tokens\":9,\"phase\":\"done\",\"progress\":50}"), HF_OK);
+    recall(REPORT);
+    expect("\"state\":\"ready\",\"counters\"");
+    expect("\"reason\":\"\"");
+    expect("\"tokens\":\"9\"");
+    expect("\"errors\":\"1\"");
+    expect("\"phase\":\"done\"");
+    expect("\"percent\":50");
+}
+END_TEST
+
+/* Neither was said by the agent. */
+START_TEST(what_others_wrote_is_not_taken_for_its_words)
+{
+    recall("{\"state\":\"busy\",\"reason\":\"no answer\",\"suspicion\":{\"kind\":\"ping\"},"
+           "\"progress\":{\"percent\":40,\"updated\":\"2031-01-01T00:00:00Z\"}}");
+    expect("\"state\":\"busy\"");
+    expect("\"reason\":\"\"");
+    ck_assert(!said.has_percent);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("said");
@@ -182,5 +237,8 @@ int main(void)
     tcase_add_test(t, a_state_must_be_one);
     tcase_add_loop_test(t, a_notice_is_taken_line_by_line, 0, COUNT(NOTICES));
     tcase_add_test(t, a_status_that_is_too_long_is_cut_between_letters);
+    tcase_add_test(t, what_was_written_before_holds);
+    tcase_add_test(t, what_was_said_since_is_newer);
+    tcase_add_test(t, what_others_wrote_is_not_taken_for_its_words);
     return run("agentd/said", t);
 }

@@ -193,7 +193,7 @@ START_TEST(in_jeopardy_nothing_is_claimed_and_nothing_begun)
     ask("a", HF_ASK_START, "t");
     expect("reply 2 EAGAIN\nreply 3 EAGAIN\n");
     ask("a", HF_ASK_SELF, NULL);
-    expect("reply 4 OK\n");
+    expect("reply 4 OK waiting 1\n");
 }
 END_TEST
 

@@ -80,6 +80,27 @@ START_TEST(who_said_goodbye_to_another_link_and_stays_is_ended)
 }
 END_TEST
 
+/* How far the task was stands there with the time of it; nobody has said it to this link. */
+START_TEST(a_new_link_keeps_the_progress_that_was_written)
+{
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+
+    running();
+    put("agents/a/report", "{\"incarnation\":{\"leaseId\":\"42\",\"createRevision\":\"104\"},"
+                           "\"progress\":{\"percent\":40,\"note\":\"nearly\",\"updated\":"
+                           "\"2023-11-14T22:13:20Z\"}}");
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    report.phase = (char *)"thinking";
+    ask_report("a", HF_ASK_REPORT, NULL, &report);
+    expect("reply 1 OK\n");
+    has("agents/a/report", "\"phase\":\"thinking\"");
+    has("agents/a/report",
+        "\"percent\":40,\"note\":\"nearly\",\"updated\":\"2023-11-14T22:13:20Z\"");
+}
+END_TEST
+
 START_TEST(a_new_link_with_a_new_lease_rejoins)
 {
     running();
@@ -253,6 +274,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_knows_what_was_begun_before_it_came);
     tcase_add_test(t, a_new_link_knows_who_said_goodbye);
     tcase_add_test(t, who_said_goodbye_to_another_link_and_stays_is_ended);
+    tcase_add_test(t, a_new_link_keeps_the_progress_that_was_written);
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
     tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
                         COUNT(RECOVERED));
