@@ -110,7 +110,8 @@ struct keeper {
     int64_t lost_lease_id;
     char *memo;
     uint32_t memo_len;
-    int stop_signals; /* SIGTERM and SIGINT so far */
+    int stop_signals; /* SIGTERM and SIGINT so far, ... */
+    int stop_signal;  /* ... and the latest of them */
 
     int scribe_fd;
     pid_t scribe;
@@ -238,6 +239,10 @@ int keeper_state_open(struct keeper *k);
 void keeper_state_recover(struct keeper *k); /* ends what a crashed keeper left */
 /* Builds the file that stands for the slot; returns its length. */
 size_t keeper_state_encode(const struct keeper_slot *s, char *buf, size_t size);
+
+/* signals.c - what agentd gets: some for the link, some for agents, the rest for nobody. */
+int keeper_signals_open(struct keeper *k);
+void keeper_signals_read(struct keeper *k);
 
 /* main.c - the loop. */
 enum { WATCH_SIGNAL = 1, WATCH_FENCE, WATCH_LINK, WATCH_SCRIBE, WATCH_EXEC, WATCH_SHIM };

@@ -96,6 +96,8 @@ int keeper_link_start(struct keeper *k)
     k->reply_due = false;
     k->hello_due = k->synced_due = true;
     k->link_pid_unrecorded = true;
+    if (k->stop_signals > 0) /* the one before had not come to the end of it */
+        k->signals |= UINT64_C(1) << k->stop_signal;
     for (size_t i = 0; i < k->slot_count; i++)
         k->slots[i]->dirty = !k->slots[i]->forgotten;
     keeper_watch(k, k->link_fd, WATCH_LINK, 0);

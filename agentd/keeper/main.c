@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,24 +136,6 @@ static void protect(struct keeper *k)
     take_precedence(k);
 }
 
-static int open_signals(struct keeper *k)
-{
-    static const int SIGNALS[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR2 };
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof SIGNALS / sizeof SIGNALS[0]; i++)
-        (void)sigaddset(&set, SIGNALS[i]);
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -errno;
-    k->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (k->signal_fd < 0)
-        return -errno;
-    keeper_watch(k, k->signal_fd, WATCH_SIGNAL, 0);
-    return 0;
-}
-
 static int begin(struct keeper *k)
 {
     int rc = 0;
@@ -165,7 +146,7 @@ static int begin(struct keeper *k)
     if (k->in == NULL || k->out == NULL || k->epoll_fd < 0 ||
         prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return -ENOMEM;
-    if ((rc = open_signals(k)) < 0 || (rc = keeper_fence_init(k)) < 0)
+    if ((rc = keeper_signals_open(k)) < 0 || (rc = keeper_fence_init(k)) < 0)
         return rc;
     k->kept_fd = memfd_create("holdfast-settings", MFD_CLOEXEC);
     keeper_oom_init(k);
@@ -202,24 +183,12 @@ static void reaped(struct keeper *k, pid_t pid, int status, const struct rusage 
     }
 }
 
-static void on_signals(struct keeper *k)
+static void reap(struct keeper *k)
 {
-    struct signalfd_siginfo info;
     struct rusage ru;
     int status;
     pid_t pid;
 
-    while (read(k->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGCHLD)
-            continue;
-        k->signals |= UINT64_C(1) << info.ssi_signo;
-        if (info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT)
-            continue;
-        if (++k->stop_signals == 3) {
-            keeper_shutdown(k, 128 + (int)info.ssi_signo, 0);
-            k->stop_until = 0; /* whatever the link still wanted */
-        }
-    }
     for (int i = 0; (pid = wait4(-1, &status, WNOHANG, &ru)) > 0; i++) {
         reaped(k, pid, status, &ru);
         if (i < REAP_MAX)
@@ -235,7 +204,10 @@ static void on_event(struct keeper *k, uint64_t data)
     struct keeper_slot *s = keeper_slot_by_key(k, (uint32_t)data);
 
     switch (data >> 32) {
-    case WATCH_SIGNAL: on_signals(k); break;
+    case WATCH_SIGNAL:
+        keeper_signals_read(k);
+        reap(k);
+        break;
     case WATCH_FENCE: (void)!read(k->fence_fd, &expirations, sizeof expirations); break;
     case WATCH_LINK: keeper_link_read(k); break;
     case WATCH_SCRIBE: keeper_scribe_read(k); break;

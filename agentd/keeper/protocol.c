@@ -151,7 +151,7 @@ static const char *check_spawn(const void *data, size_t rest)
         return why;
     if (!is_id_or_empty(m->op_id, sizeof m->op_id))
         return "the op id is not valid";
-    if (m->fence > AGENTD_FENCE_HOLD || m->flags > 7 || m->reserved != 0)
+    if (m->fence > AGENTD_FENCE_HOLD || m->flags > 15 || m->reserved != 0)
         return "unknown fence policy or flags";
     if (m->argc < 1 || m->argc > AGENTD_STRINGS_MAX || m->envc > AGENTD_ENV_MAX)
         return "too few or too many strings";

@@ -33,9 +33,9 @@
  *     was held: then agentd ends with that link's code. A link that exits with
  *     AGENTD_LINK_AGAIN is started again at once, others after 0.1 s doubling to 5 s.
  *   - The agents get exactly the environment of SPAWN and RELEASE (and nothing of the
- * keeper's), stdin from /dev/null, stdout and stderr into <state-dir>/agents/<agent>.log (the
- * older half in <agent>.log.1; a plain file, which the link may read), a session of their own,
- *     and no other descriptor.
+ * keeper's), stdin from /dev/null (unless SPAWN says otherwise), stdout and stderr into
+ * <state-dir>/agents/<agent>.log (the older half in <agent>.log.1; a plain file, which the link
+ * may read), a session of their own, and no other descriptor.
  *
  * Not for the wire between machines or versions of different layout: `version` in HELLO and
  * READY must be equal, and a link that cannot speak the keeper's version says so and exits. */
@@ -60,7 +60,7 @@
 #define AGENTD_TEXT_BYTES   256    /* a sentence */
 #define AGENTD_PATH_BYTES   512
 #define AGENTD_BLOB_MAX     4096  /* bytes remembered for a process */
-#define AGENTD_MEMO_MAX     16384 /* bytes remembered for the link itself */
+#define AGENTD_MEMO_MAX     98304 /* bytes remembered for the link itself */
 #define AGENTD_AGENTS_MAX   4096  /* processes that are held, ended ones included */
 #define AGENTD_ENDED_MAX    8     /* ended processes of one agent that wait for FORGET */
 #define AGENTD_STRINGS_MAX  4096  /* of argv and env together */
@@ -296,6 +296,8 @@ enum {                               /* agentd_spawn.flags */
        AGENTD_SPAWN_PASS_OUTPUT = 1, /* stdout and stderr appear on agentd's, too */
        AGENTD_SPAWN_PASS_INPUT = 2,  /* stdin is agentd's */
        AGENTD_SPAWN_NO_NEW_PRIVS = 4,
+       /* SIGHUP, SIGUSR1, SIGQUIT, SIGWINCH and SIGCONT that agentd gets are for it, too */
+       AGENTD_SPAWN_PASS_SIGNALS = 8,
 };
 
 /* After it `text_len` bytes: cwd, argv[0] .. argv[argc - 1], env[0] .. env[envc - 1], each with

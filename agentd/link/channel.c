@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -224,14 +223,20 @@ void link_channel_remember(struct link_channel *channel, const struct agentd_who
 }
 
 void link_channel_order(struct link_channel *channel, enum agentd_message type,
-                        const struct agentd_who *who, hf_ms grace)
+                        const struct agentd_who *who)
 {
     struct agentd_order message = { .head.type = (uint16_t)type, .who = *who };
 
-    if (type == AGENTD_END) {
-        message.grace_ms = (uint32_t)(grace < AGENTD_GRACE_MAX ? grace : AGENTD_GRACE_MAX);
-        message.signal = SIGTERM;
-    }
+    (void)request(channel, &message, sizeof message, who, NOTHING);
+}
+
+void link_channel_end(struct link_channel *channel, const struct agentd_who *who, int signal,
+                      hf_ms grace)
+{
+    struct agentd_order message = { .head.type = AGENTD_END, .who = *who };
+
+    message.grace_ms = (uint32_t)(grace < AGENTD_GRACE_MAX ? grace : AGENTD_GRACE_MAX);
+    message.signal = (uint32_t)signal;
     (void)request(channel, &message, sizeof message, who, NOTHING);
 }
 

@@ -70,9 +70,11 @@ void link_channel_release(struct link_channel *channel, const struct agentd_who 
                           const struct agentd_incarnation *incarnation, struct hf_strings env);
 void link_channel_remember(struct link_channel *channel, const struct agentd_who *who,
                            const struct agentd_incarnation *incarnation, const char *blob);
-/* DISCARD, FREEZE, THAW, KILL, FORGET; END with its grace. */
+/* DISCARD, FREEZE, THAW, KILL, FORGET. */
 void link_channel_order(struct link_channel *channel, enum agentd_message type,
-                        const struct agentd_who *who, hf_ms grace);
+                        const struct agentd_who *who);
+void link_channel_end(struct link_channel *channel, const struct agentd_who *who, int signal,
+                      hf_ms grace);
 void link_channel_shutdown(struct link_channel *channel, int code);
 
 #endif

@@ -33,8 +33,10 @@ struct link_launcher {
     int64_t processes_max;         /* of its tree */
     int64_t open_files_max;        /* of each process */
     int64_t nice;
-    bool inherit;     /* it gets agentd's own environment */
-    bool pass_output; /* what it prints appears on agentd's output, too */
+    bool inherit;      /* it gets agentd's own environment */
+    bool pass_output;  /* what it prints appears on agentd's output, too */
+    bool pass_input;   /* it reads what agentd could */
+    bool pass_signals; /* it gets the signals that agentd gets and has no use for */
 };
 
 struct hf_option_group link_launcher_group(struct link_launcher *launcher);

@@ -130,7 +130,7 @@ static void forget_buried(struct leave *leave)
 {
     struct link_process *process = leave->process;
 
-    link_channel_order(leave->link->channel, AGENTD_FORGET, &process->who, 0);
+    link_channel_order(leave->link->channel, AGENTD_FORGET, &process->who);
     link_process_free(process);
     bury_next(leave);
 }

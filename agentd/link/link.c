@@ -342,6 +342,8 @@ static bool is_run_over(const struct link *link, const struct link_agent *agent)
     struct hf_node_view seen;
     Holdfast__V1__Exit__Kind kind;
 
+    if (link->settings->once && agent->ended)
+        return true; /* whatever was ordered meanwhile */
     if (hf_node_get_view(link->node, agent->name, link_now(link), &seen) != HF_OK)
         return false;
     view = &seen;
@@ -351,7 +353,7 @@ static bool is_run_over(const struct link *link, const struct link_agent *agent)
         return agent->ended || !agent->started;
     if (!agent->ended)
         return false;
-    if (link->settings->once || agent->spec->restart == HOLDFAST__V1__SPEC__RESTART__never)
+    if (agent->spec->restart == HOLDFAST__V1__SPEC__RESTART__never)
         return true;
     kind = view->exit != NULL ? view->exit->kind : HOLDFAST__V1__EXIT__KIND__unknown;
     return kind == HOLDFAST__V1__EXIT__KIND__left ||
@@ -471,11 +473,15 @@ static void reload(const struct link *link)
 static void on_signal(int number, void *arg)
 {
     struct link *link = arg;
+    bool run = link->settings->mode == LINK_RUN;
 
-    if ((number == SIGHUP || number == SIGUSR2) && !link->stopping)
+    /* The agent of `agentd run` got it, too; there, files are read once. */
+    if (((number == SIGHUP && !run) || number == SIGUSR2) && !link->stopping)
         reload(link);
-    if (number != SIGTERM && number != SIGINT)
+    if ((number != SIGTERM && number != SIGINT) || link->stopping)
         return;
+    if (run)
+        link->stop_signal = number;
     HF_LOG_INFO("stopping", HF_STR("signal", number == SIGTERM ? "TERM" : "INT"),
                 HF_STR("next", "the agents are asked to end"));
     link_stop(link, 0);
@@ -582,7 +588,7 @@ static int open_all(struct link *link)
         rc = configure_agents(link);
     if (rc != HF_OK)
         return rc;
-    link_memo_read(link);
+    link_memo_parse(link_channel_get_memo(link->channel), link->agents);
     rc = make_node(link);
     if (rc == HF_OK)
         rc = open_parts(link);
@@ -601,7 +607,7 @@ static void close_all(struct link *link)
 
 int link_run(const struct link_settings *settings, struct hf_error *err)
 {
-    struct link link = { .settings = settings };
+    struct link link = { .settings = settings, .stop_signal = SIGTERM };
     int rc;
 
     if (uv_loop_init(&link.loop) != 0)

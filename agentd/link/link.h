@@ -16,6 +16,7 @@
 
 #include "agentd/link/channel.h"
 #include "agentd/link/kept.h"
+#include "agentd/link/memo.h"
 #include "agentd/link/said.h"
 #include "agentd/link/settings.h"
 #include "agentd/link/store.h"
@@ -107,9 +108,10 @@ struct link {
     enum hf_lease_state lease_state;
     bool was_ready, dirty, memo_due;
 
-    bool stopping; /* nothing begins any more, and etcd is told that the host leaves */
-    bool leaving;  /* it was told, as far as that is possible, and the agents are to end */
-    bool over;     /* nothing of ours is left */
+    int stop_signal; /* that the agents are asked to end with */
+    bool stopping;   /* nothing begins any more, and etcd is told that the host leaves */
+    bool leaving;    /* it was told, as far as that is possible, and the agents are to end */
+    bool over;       /* nothing of ours is left */
     hf_ms stop_by;
     int code; /* that agentd ends with */
     struct hf_error why;
@@ -159,10 +161,7 @@ void link_remember_on_reply(const struct agentd_who *who, const struct agentd_re
                             void *arg);
 /* What a link before this one had remembered. */
 void link_remember_read(struct link_process *process, const char *blob);
-/* The same for all agents: what was started, so that the next link does not start it again, and
- * whose spec was written, so that it does not bring back what a person removes. */
-void link_memo_write(struct link *link);
-void link_memo_read(struct link *link);
+void link_memo_write(struct link *link); /* the same for all agents: memo.h */
 
 /* ask.c */
 int link_ask(struct link_process *process, struct hf_event_ask *ask, link_reply_fn fn,

@@ -67,7 +67,8 @@ static int print_check(const struct link_settings *settings)
  * sends them to everyone. */
 static void ignore_signals(void)
 {
-    const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2 };
+    const int numbers[] = { SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGUSR1,
+                            SIGUSR2, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         (void)signal(numbers[i], SIG_IGN);

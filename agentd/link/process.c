@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -363,6 +364,13 @@ static struct hf_strings fill_env(const struct link_process *process, struct own
     return (struct hf_strings){ .items = env->items, .count = count };
 }
 
+static uint32_t flags_of(const struct link_launcher *launcher)
+{
+    return (launcher->pass_output ? AGENTD_SPAWN_PASS_OUTPUT : 0) |
+           (launcher->pass_input ? AGENTD_SPAWN_PASS_INPUT : 0) |
+           (launcher->pass_signals ? AGENTD_SPAWN_PASS_SIGNALS : 0);
+}
+
 static int spawn(struct link_process *process, const struct link_launcher *launcher)
 {
     struct link *link = process->agent->link;
@@ -374,8 +382,7 @@ static int spawn(struct link_process *process, const struct link_launcher *launc
                                   .argv = launcher->command,
                                   .cwd = launcher->directory,
                                   .fence = (uint32_t)spec->fence,
-                                  .flags =
-                                      launcher->pass_output ? AGENTD_SPAWN_PASS_OUTPUT : 0 };
+                                  .flags = flags_of(launcher) };
     int rc;
 
     if (message.cwd == NULL)
@@ -422,7 +429,7 @@ static void make(struct link *link, const struct hf_intent_process *act)
 
     /* A refusal would speak against this host. The command is withdrawn when the host is gone,
      * or served by the next agentd here. */
-    if (link->stopping)
+    if (link->stopping || (link->settings->once && agent != NULL && agent->started))
         return;
     if (launcher == NULL)
         rc = hf_error_set(&err, HF_ENOENT, "this host has no launcher %s", act->spec->launcher);
@@ -492,18 +499,18 @@ void link_process_act(struct link *link, const struct hf_intent_process *act)
         return;
     switch (act->act) {
     case HF_PROCESS_LET_GO: let_go(process, act); break;
-    case HF_PROCESS_DISCARD: link_channel_order(link->channel, AGENTD_DISCARD, &who, 0); break;
+    case HF_PROCESS_DISCARD: link_channel_order(link->channel, AGENTD_DISCARD, &who); break;
     case HF_PROCESS_STOP:
         log_process(process, "stopping", act->why);
         link_api_on_stop(process, act->grace);
-        link_channel_order(link->channel, AGENTD_END, &who, act->grace);
+        link_channel_end(link->channel, &who, SIGTERM, act->grace);
         break;
     case HF_PROCESS_KILL:
         log_process(process, "killing", act->why);
-        link_channel_order(link->channel, AGENTD_KILL, &who, 0);
+        link_channel_order(link->channel, AGENTD_KILL, &who);
         break;
-    case HF_PROCESS_FREEZE: link_channel_order(link->channel, AGENTD_FREEZE, &who, 0); break;
-    case HF_PROCESS_THAW: link_channel_order(link->channel, AGENTD_THAW, &who, 0); break;
+    case HF_PROCESS_FREEZE: link_channel_order(link->channel, AGENTD_FREEZE, &who); break;
+    case HF_PROCESS_THAW: link_channel_order(link->channel, AGENTD_THAW, &who); break;
     case HF_PROCESS_MAKE: break;
     }
 }
@@ -526,7 +533,7 @@ void link_process_on_refused(uint16_t type, const struct agentd_who *who,
         tell_news(process);
     } else if (type == AGENTD_RELEASE) {
         /* It never began, and what it was registered for is over: its end says so. */
-        link_channel_order(link->channel, AGENTD_DISCARD, who, 0);
+        link_channel_order(link->channel, AGENTD_DISCARD, who);
     } else if (type == AGENTD_THAW && process->state == AGENTD_STATE_FROZEN) {
         (void)tell(process, HF_PROCESS_FROZEN, NULL); /* still */
     }
@@ -541,10 +548,12 @@ static void on_end_written(struct link *link, struct link_process *process)
     if (process->begun) {
         agent->ended = true;
         agent->code = process->code;
+        if (link->settings->mode == LINK_RUN)
+            link_memo_write(link); /* before the keeper forgets */
         log_process(process, "ended", "its end is written");
     }
     if (!process->unknown)
-        link_channel_order(link->channel, AGENTD_FORGET, &process->who, 0);
+        link_channel_order(link->channel, AGENTD_FORGET, &process->who);
     link_process_free(process);
 }
 
@@ -560,7 +569,7 @@ void link_process_settle(struct link *link, struct link_agent *agent)
             on_end_written(link, p);
         else if (p != current && !p->begun && p->is_orphan && !p->discarded) {
             p->discarded = true; /* the link that wanted it is gone */
-            link_channel_order(link->channel, AGENTD_DISCARD, &p->who, 0);
+            link_channel_order(link->channel, AGENTD_DISCARD, &p->who);
         }
     }
     if (current == NULL || !current->begun || current->state == AGENTD_STATE_ENDED ||
@@ -590,10 +599,10 @@ void link_process_end_all(struct link *link)
                 continue;
             link_api_on_stop(p, link->settings->stop_grace);
             if (p->begun)
-                link_channel_order(link->channel, AGENTD_END, &p->who,
-                                   link->settings->stop_grace);
+                link_channel_end(link->channel, &p->who, link->stop_signal,
+                                 link->settings->stop_grace);
             else
-                link_channel_order(link->channel, AGENTD_DISCARD, &p->who, 0);
+                link_channel_order(link->channel, AGENTD_DISCARD, &p->who);
         }
     }
 }

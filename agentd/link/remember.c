@@ -102,37 +102,11 @@ void link_remember_read(struct link_process *process, const char *blob)
 
 /* Of all agents. */
 
-#define ALL_STARTED "*"
-#define SPEC_ALONE  "+" /* behind a name: it was not started */
-
 void link_memo_write(struct link *link)
 {
     HF_CLEANUP_BUF struct hf_buf memo = { .limit = AGENTD_MEMO_MAX };
 
     link->memo_due = false;
-    for (const struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
-        if (agent->started || agent->spec_written)
-            hf_buf_printf(&memo, "%s%s\n", agent->name, agent->started ? "" : SPEC_ALONE);
-    }
-    link_channel_memo(link->channel, memo.err == HF_OK ? memo.data : ALL_STARTED);
-}
-
-void link_memo_read(struct link *link)
-{
-    const char *memo = link_channel_get_memo(link->channel);
-    bool all = strcmp(memo, ALL_STARTED) == 0;
-
-    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
-        size_t len = strlen(agent->name);
-
-        agent->started = agent->spec_written = all;
-        for (const char *line = memo; line != NULL && *line != '\0';) {
-            bool about = strncmp(line, agent->name, len) == 0;
-
-            agent->started |= about && line[len] == '\n';
-            agent->spec_written |= about && (line[len] == '\n' || line[len] == SPEC_ALONE[0]);
-            line = strchr(line, '\n');
-            line = line != NULL ? line + 1 : NULL;
-        }
-    }
+    link_memo_format(link->agents, &memo);
+    link_channel_memo(link->channel, memo.data != NULL ? memo.data : "");
 }

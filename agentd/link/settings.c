@@ -277,7 +277,9 @@ static int complete_run(struct link_settings *settings, struct hf_error *err)
                    settings->run.name);
     launcher->name = settings->made_launcher;
     launcher->command = settings->command;
-    launcher->inherit = launcher->pass_output = true;
+    launcher->inherit = launcher->pass_output = launcher->pass_signals = true;
+    /* In a session of its own nothing would keep it from taking what is typed for a shell. */
+    launcher->pass_input = isatty(STDIN_FILENO) == 0;
     settings->launchers = launcher;
     settings->launcher_count = 1;
     settings->run.launcher = launcher->name;

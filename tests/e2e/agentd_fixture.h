@@ -35,6 +35,7 @@ static struct hft_etcd server;
 static struct hft_client hand;
 static struct hft_tempdir dir;
 static struct hft_program leader;
+static int input; /* of the agentd that is started next; 0: nothing to read */
 
 static inline void begin_leader(void)
 {
@@ -160,8 +161,8 @@ static inline pid_t start_with(const char *name, const char *const flags[],
     (void)snprintf(log, sizeof log, "%s/agentd.log", dir.path);
     fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
-    pid = hft_process_spawn(
-        &(struct hft_spawn){ .argv = argv, .env = hft_sanitizer_env(), .out = fd, .err = fd });
+    pid = hft_process_spawn(&(struct hft_spawn){
+        .argv = argv, .env = hft_sanitizer_env(), .in = input, .out = fd, .err = fd });
     (void)close(fd);
     return pid;
 }

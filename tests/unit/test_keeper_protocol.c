@@ -129,7 +129,7 @@ static void odd_fence(struct agentd_spawn *m)
 }
 static void odd_flags(struct agentd_spawn *m)
 {
-    m->flags = 8;
+    m->flags = 16;
 }
 static void no_argv(struct agentd_spawn *m)
 {

@@ -1,0 +1,179 @@
+/* agentd run: one command, as if agentd were not there: its input, its signals, its end. */
+#include "e2e/agentd_fixture.h"
+
+/* Waits until it ends by itself, and returns its exit code. */
+static int code_of(pid_t agentd)
+{
+    int status = hft_process_reap(agentd, STEP_MS);
+
+    ck_assert_msg(WIFEXITED(status), "agentd ended with %#x", (unsigned)status);
+    check_log();
+    return WEXITSTATUS(status);
+}
+
+static void stop_agent(void)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    hft_cli(&output, server.endpoint, "stop", "a1", NULL);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+}
+
+#define REST "while :; do sleep 0.05; done"
+
+START_TEST(it_ends_with_the_code_of_an_agent_that_is_stopped)
+{
+    pid_t agentd;
+
+    begin_leader();
+    agentd = start("a1",
+                   (const char *[]){ "sh", "-c", "trap 'exit 5' TERM; " SAY_READY REST, NULL });
+    await("agents/a1/report", "\"state\":\"ready\"");
+    stop_agent();
+    ck_assert_int_eq(code_of(agentd), 5);
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+}
+END_TEST
+
+/* It can be started nowhere else, so a person has to look. */
+START_TEST(it_ends_with_the_code_of_an_agent_that_is_held)
+{
+    pid_t agentd;
+
+    begin_leader();
+    agentd = start("a1", (const char *[]){ "sh", "-c", "exit 7", NULL });
+    ck_assert_int_eq(code_of(agentd), 7);
+    await("health/a1", "\"held\":true");
+}
+END_TEST
+
+START_TEST(with_once_it_ends_with_the_first_process)
+{
+    hf_rev life;
+    pid_t agentd;
+
+    begin_leader();
+    agentd = start_with("a1", (const char *[]){ "--once", "--restart", "always", NULL },
+                        (const char *[]){ "sh", "-c", SAY_READY "exec sleep 600", NULL });
+    await("agents/a1/report", "\"state\":\"ready\"");
+    life = look("agents/a1/live").create_rev;
+    ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
+    ck_assert_int_eq(code_of(agentd), 128 + SIGKILL);
+    ck_assert_int_eq(number_in("agents/a1/exit", "\"createRevision\""), life);
+}
+END_TEST
+
+/* Nobody leads, so the agent is absent for a while: a link that begins then has never seen it.
+ */
+START_TEST(a_new_link_knows_the_code_of_a_process_that_ended_before_it_came)
+{
+    pid_t agentd = start("a1", (const char *[]){ "sh", "-c", SAY_READY "exit 9", NULL });
+
+    await("agents/a1/exit", "\"status\":9");
+    await_line("agentd.log", "event=ended");
+    kill_link();
+    await_link(2);
+    stop_agent();
+    ck_assert_int_eq(code_of(agentd), 9);
+}
+END_TEST
+
+static const struct {
+    int number;
+    const char *name;
+} SIGNALS[] = { { SIGINT, "INT" }, { SIGTERM, "TERM" } };
+
+/* As the signal that it was, and not as a crash. */
+START_TEST(a_signal_that_stops_agentd_stops_the_agent)
+{
+    pid_t agentd =
+        start("a1", (const char *[]){ "sh", "-c",
+                                      "trap 'echo got INT; exit 3' INT; "
+                                      "trap 'echo got TERM; exit 3' TERM; " SAY_READY REST,
+                                      NULL });
+    char expected[16];
+
+    await("agents/a1/report", "\"state\":\"ready\"");
+    ck_assert_int_eq(kill(agentd, SIGNALS[_i].number), 0);
+    ck_assert_int_eq(code_of(agentd), 3);
+    (void)snprintf(expected, sizeof expected, "got %s", SIGNALS[_i].name);
+    await_line("agents/a1.log", expected);
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+    await("hosts/h1/record", "\"left\":true");
+}
+END_TEST
+
+START_TEST(the_other_signals_are_for_the_agent)
+{
+    pid_t agentd = start("a1", (const char *[]){ "sh", "-c",
+                                                 "trap 'echo got HUP' HUP; "
+                                                 "trap 'echo got USR1' USR1; " SAY_READY REST,
+                                                 NULL });
+    pid_t link;
+
+    await("agents/a1/report", "\"state\":\"ready\"");
+    link = pid_in("link.pid");
+    ck_assert_int_eq(kill(agentd, SIGTSTP), 0);
+    ck_assert_int_eq(kill(agentd, SIGHUP), 0);
+    await_line("agents/a1.log", "got HUP");
+    ck_assert_int_eq(kill(agentd, SIGUSR1), 0);
+    await_line("agents/a1.log", "got USR1");
+    ck_assert_int_eq(pid_in("link.pid"), link); /* nothing was read anew */
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(the_agent_reads_what_is_for_agentd_to_read)
+{
+    static const char TEXT[] = "through a pipe\n";
+    pid_t agentd;
+    int ends[2];
+
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    input = ends[0];
+    agentd = start("a1", (const char *[]){ "cat", NULL });
+    (void)close(ends[0]);
+    ck_assert_int_eq(write(ends[1], TEXT, strlen(TEXT)), (ssize_t)strlen(TEXT));
+    await_line("agents/a1.log", TEXT);
+    (void)close(ends[1]);
+    ck_assert_int_eq(code_of(agentd), 0);
+    await("agents/a1/exit", "\"kind\":\"finished\"");
+}
+END_TEST
+
+/* It would take what is typed for others. */
+START_TEST(a_terminal_is_not_for_the_agent_to_read)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    pid_t agentd;
+
+    ck_assert_int_ge(master, 0);
+    ck_assert_int_eq(grantpt(master), 0);
+    ck_assert_int_eq(unlockpt(master), 0);
+    input = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ck_assert_int_ge(input, 0);
+    agentd = start("a1", (const char *[]){ "sh", "-c", "cat; echo nothing to read", NULL });
+    ck_assert_int_eq(code_of(agentd), 0);
+    await_line("agents/a1.log", "nothing to read");
+    (void)close(input);
+    (void)close(master);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *stories = tcase_create("stories");
+
+    tcase_add_checked_fixture(stories, setup, teardown);
+    tcase_set_timeout(stories, 240);
+    tcase_add_test(stories, it_ends_with_the_code_of_an_agent_that_is_stopped);
+    tcase_add_test(stories, it_ends_with_the_code_of_an_agent_that_is_held);
+    tcase_add_test(stories, with_once_it_ends_with_the_first_process);
+    tcase_add_test(stories, a_new_link_knows_the_code_of_a_process_that_ended_before_it_came);
+    tcase_add_loop_test(stories, a_signal_that_stops_agentd_stops_the_agent, 0,
+                        sizeof SIGNALS / sizeof SIGNALS[0]);
+    tcase_add_test(stories, the_other_signals_are_for_the_agent);
+    tcase_add_test(stories, the_agent_reads_what_is_for_agentd_to_read);
+    tcase_add_test(stories, a_terminal_is_not_for_the_agent_to_read);
+    return hft_suite_run("agentd run", stories, NULL);
+}
