@@ -26,7 +26,8 @@ struct link_api {
     struct link_notify *notify; /* NULL: there is none, which costs little */
     uv_timer_t alive;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
-    uid_t user; /* that the agent runs as */
+    uid_t user;                   /* that the agent runs as */
+    struct link_bucket strangers; /* who ask without a token */
 };
 
 struct http_call {
@@ -51,6 +52,7 @@ static void answer(struct link_call *call, const struct link_answer *given)
     http->answered = true;
     add_header(http->request, "X-Holdfast-Seq", given->seq);
     add_header(http->request, "X-Holdfast-Sha256", given->sha256);
+    add_header(http->request, "Retry-After", given->status == 429 ? "1" : NULL);
     hf_httpd_reply(http->request, (unsigned)given->status, given->body.len > 0 ? type : NULL,
                    given->body);
 }
@@ -151,13 +153,28 @@ static void refuse(struct hf_httpd_request *request, unsigned status, const char
                    (struct hf_bytes){ text.data, text.len });
 }
 
+/* One that asks and asks gets no more of our time than it takes to say so. */
+static bool is_too_often(struct link_api *api, struct link_process *process)
+{
+    const struct link *link = api->agent->link;
+
+    return !link_bucket_take(process != NULL ? &process->requests : &api->strangers,
+                             link->settings->rate, link_now(link));
+}
+
 static void on_request(struct hf_httpd_request *request, void *arg)
 {
-    const struct link_api *api = arg;
+    struct link_api *api = arg;
     struct link_process *process =
         find_process(api, hf_httpd_get_header(request, "Authorization"));
     struct http_call *http;
 
+    if (is_too_often(api, process)) {
+        add_header(request, "Retry-After", "1");
+        refuse(request, 429, "limit", "more requests per second than api.rate allows",
+               "wait a second, and ask less often");
+        return;
+    }
     if (!is_same_user(api, request)) {
         refuse(request, 401, "denied", "this socket is for the user of the agent alone",
                "ask as that user");

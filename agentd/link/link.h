@@ -14,6 +14,7 @@
 
 #include <uv.h>
 
+#include "agentd/link/bucket.h"
 #include "agentd/link/channel.h"
 #include "agentd/link/kept.h"
 #include "agentd/link/memo.h"
@@ -48,6 +49,7 @@ struct link_process {
     int32_t code;    /* of ENDED: as a shell would say it */
     hf_ms frozen_at; /* 0: it runs */
     char token[LINK_TOKEN_BYTES];
+    struct link_bucket requests;
     unsigned holders; /* calls that know it */
     bool freed;       /* it goes with the last of them */
     struct link_said said;

@@ -95,6 +95,17 @@ static const struct hf_option TABLE[] = {
         .help = "How many agents may run here at once; 0 is no limit.",
     },
     {
+        .key = "api.rate",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_settings, rate),
+        .min = 1,
+        .max = 100000,
+        .preset = "200",
+        .help =
+            "How many requests each process of an agent may make per second on average, and "
+            "twice as many at once; more are answered with 429.",
+    },
+    {
         .flag = "state-dir",
         .env = "HOLDFAST_STATE_DIR",
         .value = "DIR",

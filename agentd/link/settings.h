@@ -48,6 +48,7 @@ struct link_settings {
     hf_ms ttl;
     hf_ms stop_grace;
     int64_t capacity;
+    int64_t rate;                 /* requests that a process may make per second */
     const char *state_dir;        /* the keeper's; here only so that the flag is known */
     enum link_store_choice store; /* where new checkpoints go */
     const char *store_dir;

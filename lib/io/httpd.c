@@ -2,6 +2,7 @@
 
 #include <microhttpd.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -253,13 +254,26 @@ static unsigned judge_length(struct hf_httpd_request *request)
 
 static enum MHD_Result refuse(struct hf_httpd_request *request, unsigned status)
 {
+    bool too_large = status == MHD_HTTP_CONTENT_TOO_LARGE;
+    char text[256];
+    int len =
+        snprintf(text, sizeof text,
+                 "{\"error\":{\"code\":\"%s\",\"message\":\"%s %zu bytes\",\"next\":\"%s\"}}\n",
+                 too_large ? "too_large" : "unavailable",
+                 too_large ? "a body may have at most"
+                           : "all bodies that are under way may have at most",
+                 too_large ? request->httpd->cfg.body_max : request->httpd->cfg.bodies_max,
+                 too_large ? "send less" : "try again in a moment");
     struct MHD_Response *response =
-        MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+        MHD_create_response_from_buffer((size_t)len, text, MHD_RESPMEM_MUST_COPY);
     enum MHD_Result rc;
 
     if (response == NULL)
         return MHD_NO;
     (void)MHD_add_response_header(response, "Connection", "close");
+    (void)MHD_add_response_header(response, "Content-Type", "application/json");
+    if (!too_large)
+        (void)MHD_add_response_header(response, "Retry-After", "1");
     rc = MHD_queue_response(request->mhd, status, response);
     MHD_destroy_response(response);
     return rc;

@@ -112,6 +112,7 @@ static const struct {
     { "POST", "/v1/tasks/claim", "", 200, "\"checkpoint\":{\"seq\":\"1\"}" },
     { "POST", "/v1/tasks/t2/fail", "{\"reason\":\"no use\"}", 200, "\"state\":\"failed\"" },
     { "POST", "/v1/leave", "{\"reason\":\"done\"}", 200, "" },
+    { "POST", "/v1/tasks/claim", "", 409, "\"code\":\"fenced\"" },
 };
 
 static bool is_ready(void *arg)
@@ -239,13 +240,12 @@ START_TEST(an_agent_may_speak_as_to_systemd)
 }
 END_TEST
 
+#define SHOW_ENV "env >\"$0\"/env.new; mv \"$0\"/env.new \"$0\"/env; exec sleep 600"
+
 START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
 {
     pid_t agentd = start_with("a1", (const char *[]){ "--store", "etcd", NULL },
-                              (const char *[]){ "sh", "-c",
-                                                "env >\"$0\"/env.new; mv \"$0\"/env.new "
-                                                "\"$0\"/env; exec sleep 600",
-                                                dir.path, NULL });
+                              (const char *[]){ "sh", "-c", SHOW_ENV, dir.path, NULL });
     struct stat info;
 
     hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
@@ -264,6 +264,124 @@ START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
 }
 END_TEST
 
+/* What cannot be known to be written is not said to be. */
+START_TEST(while_etcd_is_away_an_agent_is_told_so)
+{
+    pid_t agentd = start("a1", (const char *[]){ "sh", "-c", SHOW_ENV, dir.path, NULL });
+
+    hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
+    (void)snprintf(sock, sizeof sock, "%s/agents/a1.sock", dir.path);
+    ck_assert_int_eq(ask("POST", "/v1/tasks/claim", "{\"wait\":\"0s\"}", token), 204);
+    hft_etcd_pause(&server);
+    ck_assert_int_eq(ask("POST", "/v1/tasks", "{\"id\":\"t1\",\"role\":\"r1\"}", token), 503);
+    ck_assert_msg(strstr(said, "\"next\":\"try again") != NULL, "%s", said);
+    await_line("agentd.log", "event=jeopardy");
+    ck_assert_int_eq(ask("POST", "/v1/tasks/claim", "{\"wait\":\"0s\"}", token), 503);
+    ck_assert_msg(strstr(said, "\"code\":\"jeopardy\"") != NULL, "%s", said);
+    ck_assert_int_eq(ask("GET", "/v1/self", NULL, token), 200);
+    ck_assert_msg(strstr(said, "\"jeopardy\":true") != NULL, "%s", said);
+    hft_etcd_resume(&server);
+    await_line("agentd.log", "event=thawed");
+    ck_assert_int_eq(ask("POST", "/v1/tasks", "{\"id\":\"t1\",\"role\":\"r1\"}", token) / 100,
+                     2); /* new, or it was written after all */
+    (void)stop(agentd);
+}
+END_TEST
+
+/* Eighty connections that ask as fast as they can, some of them nonsense, for twice a lease; it
+ * says once what it was refused with. */
+static const char FLOOD[] =
+    "import os, socket, threading, time\n"
+    "end = time.monotonic() + 20\n"
+    "head = 'Host: x\\r\\nAuthorization: Bearer ' + os.environ['HOLDFAST_TOKEN']\n"
+    "asks = [('POST /v1/heartbeat HTTP/1.1\\r\\n' + head +\n"
+    "         '\\r\\nContent-Length: 2\\r\\n\\r\\n{}').encode(),\n"
+    "        b'GET /v1/self HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n', b'\\x00\\xff "
+    "nonsense\\r\\n\\r\\n']\n"
+    "told = False\n"
+    "def flood(ask):\n"
+    "    global told\n"
+    "    while time.monotonic() < end:\n"
+    "        try:\n"
+    "            with socket.socket(socket.AF_UNIX) as s:\n"
+    "                s.settimeout(1)\n"
+    "                s.connect(os.environ['HOLDFAST_SOCKET'])\n"
+    "                while time.monotonic() < end:\n"
+    "                    s.sendall(ask)\n"
+    "                    got = s.recv(4096)\n"
+    "                    if not got:\n"
+    "                        break\n"
+    "                    if b' 429 ' in got and not told:\n"
+    "                        told = True\n"
+    "                        while b'}}' not in got:\n"
+    "                            got += s.recv(4096)\n"
+    "                        print(got.decode(), flush=True)\n"
+    "        except OSError:\n"
+    "            pass\n"
+    "all = [threading.Thread(target=flood, args=(asks[i % 8 if i % 8 < 3 else 0],))\n"
+    "       for i in range(80)]\n"
+    "[t.start() for t in all]\n"
+    "print('begun', flush=True)\n"
+    "[t.join() for t in all]\n"
+    "print('done', flush=True)\n"
+    "time.sleep(600)\n";
+
+static void start_two(struct hft_program *agentd)
+{
+    char config[300], text[1000];
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [flood.yaml, rest.yaml]\n"
+                              "agents: [a1.yaml, a2.yaml]\n");
+    write_file("flood.py", FLOOD);
+    (void)snprintf(text, sizeof text, "name: flood\ncommand: [python3, %s/flood.py]\n",
+                   dir.path);
+    write_file("flood.yaml", text);
+    (void)snprintf(text, sizeof text, "name: rest\ncommand: [sh, -c, '" SHOW_ENV "', %s]\n",
+                   dir.path);
+    write_file("rest.yaml", text);
+    write_file("a1.yaml", "name: a1\nlauncher: flood\n");
+    write_file("a2.yaml", "name: a2\nlauncher: rest\nrole: r1\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(agentd, "agentd", dir.path, "agentd", server.endpoint, "--config", config,
+                      "--state-dir", dir.path, "--ttl", "10s", NULL);
+}
+
+static bool is_flooded_or_claims(void *arg)
+{
+    hf_ms before = hft_now(), *slowest = arg;
+
+    ck_assert_int_eq(ask("POST", "/v1/tasks/claim", "{\"wait\":\"0s\"}", token), 204);
+    if (hft_now() - before > *slowest)
+        *slowest = hft_now() - before;
+    return is_logged(&(struct line){ "agents/a1.log", "done" });
+}
+
+START_TEST(one_that_asks_and_asks_disturbs_nobody)
+{
+    struct hft_program agentd = { 0 };
+    hf_rev first, second;
+    hf_ms slowest = 0;
+
+    start_two(&agentd);
+    hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
+    (void)snprintf(sock, sizeof sock, "%s/agents/a2.sock", dir.path);
+    await_line("agents/a1.log", "begun");
+    first = look("agents/a1/live").create_rev;
+    second = look("agents/a2/live").create_rev;
+    await_line("agents/a1.log", "HTTP/1.1 429");
+    await_line("agents/a1.log", "Retry-After: 1");
+    await_line("agents/a1.log", "more requests per second than api.rate allows");
+    hft_wait_or_fail(is_flooded_or_claims, &slowest, STEP_MS, "the end of the flood");
+    printf("the slowest claim took %lld ms\n", (long long)slowest);
+    ck_assert_int_lt(slowest, 3000); /* most of it curl's, on a machine that is flooded */
+    ck_assert_int_eq(look("agents/a1/live").create_rev, first);
+    ck_assert_int_eq(look("agents/a2/live").create_rev, second);
+    ck_assert(!hft_program_said(&agentd, "event=jeopardy"));
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    check_log();
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -272,5 +390,7 @@ int main(void)
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
     tcase_add_test(stories, an_agent_may_speak_as_to_systemd);
+    tcase_add_test(stories, while_etcd_is_away_an_agent_is_told_so);
+    tcase_add_test(stories, one_that_asks_and_asks_disturbs_nobody);
     return hft_suite_run("agentd: local API", stories, NULL);
 }

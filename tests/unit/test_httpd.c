@@ -269,6 +269,10 @@ START_TEST(a_body_that_is_too_long_is_refused_before_it_is_sent)
     say(&client, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n");
     until_over(&client);
     ck_assert_ptr_nonnull(strstr(client.got, "HTTP/1.1 413 "));
+    ck_assert_msg(strstr(client.got,
+                         "{\"error\":{\"code\":\"too_large\",\"message\":\"a body may "
+                         "have at most 1000 bytes\",") != NULL,
+                  "%s", client.got);
     ck_assert_uint_eq(told, 0);
     end();
 }
@@ -311,6 +315,9 @@ START_TEST(bodies_are_bounded_together)
     say(&further, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n");
     until_over(&further);
     ck_assert_ptr_nonnull(strstr(further.got, "HTTP/1.1 503 "));
+    ck_assert_ptr_nonnull(strstr(further.got, "Retry-After: 1\r\n"));
+    ck_assert_msg(strstr(further.got, "{\"error\":{\"code\":\"unavailable\",") != NULL, "%s",
+                  further.got);
     connect_tcp(&chunked);
     say(&chunked,
         "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
