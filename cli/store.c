@@ -425,10 +425,37 @@ static void on_commit(const struct hf_commit_result *result, void *arg)
     }
 }
 
+/* Whoever may submit and nothing else cannot read it; nor does one that nobody can read keep a
+ * person from doing what has to be done. */
+static int check_schema(struct cli *cli)
+{
+    CLI_CLEANUP_RECORD struct cli_record record = { 0 };
+    const Holdfast__V1__Meta *meta;
+    int rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_META }, &record);
+
+    if (rc == HF_EAGAIN || rc == HF_ETIMEOUT)
+        return rc;
+    if (rc != HF_OK)
+        cli->err.text[0] = '\0';
+    if (record.message == NULL)
+        return HF_OK;
+    meta = (const Holdfast__V1__Meta *)record.message;
+    if (meta->schema_version <= HF_SCHEMA_VERSION)
+        return HF_OK;
+    return cli_fail(
+        cli, HF_EIO,
+        "the records in etcd are of version %d, and this program writes version %d: "
+        "use a newer one",
+        (int)meta->schema_version, HF_SCHEMA_VERSION);
+}
+
 int cli_commit(struct cli *cli, struct hf_plan *plan)
 {
     struct writing writing = { .cli = cli };
     int rc = hf_plan_check(plan, &cli->err);
+
+    if (rc == HF_OK)
+        rc = check_schema(cli);
 
     if (rc == HF_OK)
         rc = hf_commit_start(&cli->backend, plan, 0, on_commit, &writing, NULL);

@@ -2,7 +2,6 @@
 
 #include "core/engine_private.h"
 
-#define SCHEMA_VERSION 1
 #define META_EVERY     60000 /* the rates follow the size of the fleet, but not every agent */
 #define RATE_CHANGE    20    /* percent that make a difference */
 
@@ -21,7 +20,7 @@ static bool needs_generation(const struct hf_engine *e, const Holdfast__V1__Meta
 /* A program that knows only an older schema must not write. */
 static bool may_write(const Holdfast__V1__Meta *meta)
 {
-    return meta == NULL || meta->schema_version <= SCHEMA_VERSION;
+    return meta == NULL || meta->schema_version <= HF_SCHEMA_VERSION;
 }
 
 /* Whether it was stored in this term: nobody else may write it since. */
@@ -97,7 +96,7 @@ static int write_meta(struct hf_engine *e, const Holdfast__V1__Meta *meta,
     } else {
         hf_draft_id(e, cluster_id);
         next.cluster_id = cluster_id;
-        next.schema_version = SCHEMA_VERSION;
+        next.schema_version = HF_SCHEMA_VERSION;
     }
     if (anew)
         next.generation = e->generation_floor < INT32_MAX ? e->generation_floor + 1 : INT32_MAX;

@@ -153,6 +153,13 @@ bool hf_node_lease_holds(const struct hf_node *node)
            node->now < lease->proven_until;
 }
 
+bool hf_node_is_outdated(const struct hf_node *node)
+{
+    const Holdfast__V1__Meta *meta = (const Holdfast__V1__Meta *)node->meta.record;
+
+    return meta != NULL && meta->schema_version > HF_SCHEMA_VERSION;
+}
+
 int32_t hf_node_generation(const struct hf_node *node)
 {
     const Holdfast__V1__Meta *meta = (const Holdfast__V1__Meta *)node->meta.record;
@@ -526,14 +533,15 @@ int hf_node_step(struct hf_node *node, struct hf_event *event, hf_ms now)
 static const struct {
     int (*decide)(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
     bool beside; /* while something is under way, too */
+    bool always; /* when we are outdated, too */
 } DECIDERS[] = {
-    { hf_node_reply, true },         { hf_node_recognise, true },
-    { hf_node_keep, true },          { hf_node_write_end, false },
-    { hf_node_reap, false },         { hf_node_rejoin, false },
-    { hf_node_settle, false },       { hf_node_write_spec, false },
-    { hf_node_look_ahead, true },    { hf_node_start, false },
-    { hf_node_let_go, true },        { hf_node_serve, false },
-    { hf_node_write_report, false },
+    { hf_node_reply, true, true },          { hf_node_recognise, true, true },
+    { hf_node_keep, true, true },           { hf_node_write_end, false, true },
+    { hf_node_reap, false, true },          { hf_node_rejoin, false, false },
+    { hf_node_settle, false, false },       { hf_node_write_spec, false, false },
+    { hf_node_look_ahead, true, false },    { hf_node_start, false, false },
+    { hf_node_let_go, true, true },         { hf_node_serve, false, true },
+    { hf_node_write_report, false, false },
 };
 
 static bool is_free(const struct hf_node *node, struct node_agent *a)
@@ -548,13 +556,16 @@ static bool is_free(const struct hf_node *node, struct node_agent *a)
 
 static int look_at(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
+    bool outdated = hf_node_is_outdated(node);
     int rc = NODE_GO_ON;
 
     a->dirty = false;
     a->looked_at = node->now;
     a->wake_at = HF_NODE_NEVER;
+    if (outdated)
+        hf_node_say(a, HF_NODE_OUTDATED, "nothing begins until it is upgraded", HF_NODE_NEVER);
     for (size_t i = 0; i < sizeof DECIDERS / sizeof DECIDERS[0] && rc == NODE_GO_ON; i++) {
-        if (DECIDERS[i].beside || is_free(node, a))
+        if ((DECIDERS[i].always || !outdated) && (DECIDERS[i].beside || is_free(node, a)))
             rc = DECIDERS[i].decide(node, a, ret);
     }
     if (rc == NODE_GO_ON || rc == NODE_REST)

@@ -283,6 +283,10 @@ int hf_node_serve(struct hf_node *node, struct node_agent *a, struct hf_intent *
 
     if (a->asks == NULL)
         return NODE_GO_ON;
+    if (hf_node_is_outdated(node)) {
+        hf_node_refuse_asks(a, HF_EAGAIN, HF_NODE_OUTDATED ": a person has to upgrade it");
+        return hf_node_reply(node, a, ret);
+    }
     if (a->reg != REG_HOLDS ||
         (!hf_node_lease_holds(node) && !hf_node_lacks(node, HF_MUTANT_CLAIM_JEOPARDY))) {
         hf_node_refuse_asks(a, HF_EAGAIN,

@@ -79,6 +79,21 @@ static bool somebody_else_is_here(struct hf_node *node, struct hf_intent *ret)
     return true;
 }
 
+static int say_outdated(struct hf_node *node, struct hf_intent *ret)
+{
+    if (node->outdated_alerted)
+        return NODE_GO_ON;
+    node->outdated_alerted = true;
+    ret->kind = HF_INTENT_ALERT;
+    ret->subject = "host";
+    ret->why = HF_NODE_OUTDATED;
+    ret->alert = (struct hf_intent_alert){ .kind = HOLDFAST__V1__EVENT__KIND__suspect,
+                                           .host = node->host,
+                                           .why = ret->why,
+                                           .next = "nothing begins here until it is upgraded" };
+    return NODE_INTENT;
+}
+
 int hf_node_host_next(struct hf_node *node, struct hf_intent *ret)
 {
     bool told;
@@ -90,6 +105,9 @@ int hf_node_host_next(struct hf_node *node, struct hf_intent *ret)
         node->host_dirty = true;
         return NODE_GO_ON;
     }
+    if (hf_node_is_outdated(node))
+        return say_outdated(node, ret);
+    node->outdated_alerted = false;
     if (node->host_rev != 0 || node->host_flight.token != 0 || !node->synced ||
         node->lease.lease == 0)
         return NODE_GO_ON;

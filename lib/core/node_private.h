@@ -338,6 +338,7 @@ struct hf_node {
     bool leaderless;
     bool host_dirty;
     bool host_alerted;
+    bool outdated_alerted;
     uint32_t random;
 };
 
@@ -374,6 +375,10 @@ void hf_node_keep_text(char out[NODE_TEXT_SIZE], const char *text); /* NULL is e
 struct node_agent *hf_node_find(const struct hf_node *node, const char *name);
 bool hf_node_lease_holds(const struct hf_node *node);
 int32_t hf_node_generation(const struct hf_node *node);
+/* The records in etcd are of a newer version than we know. Nothing begins then, and nothing is
+ * written but the ends of what runs. */
+bool hf_node_is_outdated(const struct hf_node *node);
+#define HF_NODE_OUTDATED "the records in etcd are newer than this agentd can write"
 /* The spec that counts here; NULL: none is known. */
 const Holdfast__V1__Spec *hf_node_spec(const struct node_agent *a);
 /* Whether what was told is new enough to decide on. */

@@ -116,6 +116,9 @@ int hf_key_prefix(const char *ns, enum hf_key_scope scope, const char *name,
 /* True for keys that may only ever be put together with a lease. */
 bool hf_key_is_ephemeral(enum hf_key_kind kind);
 
+/* Of the records that this program knows. Where `meta` has a newer one, it only reads. */
+#define HF_SCHEMA_VERSION 1
+
 /* The message that the value is the JSON form of; NULL for bodies, which are plain bytes. */
 const ProtobufCMessageDescriptor *hf_key_get_record(enum hf_key_kind kind);
 

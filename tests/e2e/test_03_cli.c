@@ -549,6 +549,23 @@ START_TEST(a_mistake_is_answered_with_what_to_do)
 }
 END_TEST
 
+START_TEST(records_of_a_newer_version_are_read_and_not_written)
+{
+    (void)put("meta", "{\"clusterId\":\"x\",\"schemaVersion\":2}", HF_NO_LEASE);
+    (void)put("agents/w1/spec", "{\"role\":\"coder\"}", HF_NO_LEASE);
+    cli("ps", "-o", "name");
+    ck_assert_int_eq(last.status, 0);
+    cli("stop", "w1");
+    expect_error(1, "the records in etcd are of version 2");
+    cli("task", "submit", "--role", "coder");
+    expect_error(1, "use a newer one");
+    ck_assert_int_eq(look("wanted/w1").count, 0);
+    (void)put("meta", "nonsense", HF_NO_LEASE);
+    cli("task", "submit", "--role", "coder");
+    ck_assert_msg(last.status == 0, "%s", last.err);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("cli");
@@ -571,5 +588,6 @@ int main(void)
     tcase_add_test(t, what_a_person_stopped_is_not_called_back_by_a_drain);
     tcase_add_test(t, an_agent_s_words_are_shown_where_it_runs);
     tcase_add_test(t, a_mistake_is_answered_with_what_to_do);
+    tcase_add_test(t, records_of_a_newer_version_are_read_and_not_written);
     return hft_suite_run("e2e: cli", t, NULL);
 }

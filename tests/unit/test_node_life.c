@@ -400,6 +400,46 @@ START_TEST(an_agent_that_leaves_and_stays_is_ended)
 }
 END_TEST
 
+/* Who does not know what others write leaves it alone. */
+START_TEST(an_agentd_that_is_older_than_the_records_begins_nothing)
+{
+    begin();
+    put("meta", "{\"schemaVersion\":2}");
+    settle_in();
+    expect("alert -: the records in etcd are newer than this agentd can write\n");
+    wait(100000);
+    expect("");
+    ck_assert_ptr_null(get("hosts/h/live"));
+    ck_assert_ptr_null(get("agents/a/spec"));
+    put("meta", "{\"schemaVersion\":1}");
+    ignore();
+    ck_assert_ptr_nonnull(get("agents/a/live"));
+}
+END_TEST
+
+/* An end is not kept to itself: its key would say that it lives. */
+START_TEST(what_runs_when_the_records_become_newer_goes_on_until_its_end)
+{
+    struct hf_node_view view;
+
+    running();
+    put("meta", "{\"schemaVersion\":2}");
+    expect("alert -: the records in etcd are newer than this agentd can write\n");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 1 EAGAIN\n");
+    ck_assert_ptr_nonnull(get("agents/a/live"));
+    news("a", HF_PROCESS_ENDED, 1, NULL);
+    expect("");
+    has("agents/a/exit", "\"createRevision\":\"104\"");
+    put("commands/h/a", "{\"id\":\"c1\",\"host\":\"h\"}");
+    wait(100000);
+    expect("");
+    ck_assert_ptr_null(get("agents/a/live"));
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert_str_eq(view.next, "nothing begins until it is upgraded");
+}
+END_TEST
+
 static void add_stories(TCase *t)
 {
     tcase_add_test(t, an_agentd_that_begins_registers_its_host_and_starts_its_agents);
@@ -426,6 +466,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t, an_agent_that_leaves_may_go_by_itself_and_is_not_restarted);
     tcase_add_test(t, a_long_farewell_does_not_keep_an_end_from_being_written);
     tcase_add_test(t, an_agent_that_leaves_and_stays_is_ended);
+    tcase_add_test(t, an_agentd_that_is_older_than_the_records_begins_nothing);
+    tcase_add_test(t, what_runs_when_the_records_become_newer_goes_on_until_its_end);
 }
 
 int main(void)
