@@ -19,7 +19,6 @@ enum {
     LOOK_MS = 10,    /* after a change; what is decided is not waited for */
     WRITE_MS = 8000, /* for the ends of agents to be written, when agentd ends */
     NS_PER_MS = 1000000,
-    MOST_LAUNCHERS = 256,
 };
 
 /* Agents. */
@@ -92,8 +91,8 @@ static int configure_agents(struct link *link)
 
 /* The node. */
 
-static void fill_record(const struct link *link, Holdfast__V1__Host *record,
-                        char *launchers[MOST_LAUNCHERS], char **pool)
+static void fill_record(const struct link *link, Holdfast__V1__Host *record, char **launchers,
+                        char **pool)
 {
     *pool = (char *)link->settings->pool;
     record->pools = pool;
@@ -101,7 +100,7 @@ static void fill_record(const struct link *link, Holdfast__V1__Host *record,
     record->capacity = (int32_t)link->settings->capacity;
     record->version = (char *)HOLDFAST_VERSION;
     record->launchers = launchers;
-    for (size_t i = 0; i < link->settings->launcher_count && i < MOST_LAUNCHERS; i++)
+    for (size_t i = 0; i < link->settings->launcher_count; i++)
         launchers[record->n_launchers++] = (char *)link->settings->launchers[i].name;
 }
 
@@ -109,7 +108,7 @@ static int make_node(struct link *link)
 {
     Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
     Holdfast__V1__Spec nothing = HOLDFAST__V1__SPEC__INIT;
-    char *launchers[MOST_LAUNCHERS], *pool;
+    char **launchers = hf_calloc(link->settings->launcher_count + 1, sizeof *launchers), *pool;
     struct hf_node_config cfg = { .ns = link->settings->common.namespace,
                                   .host = link->settings->host,
                                   .boot_id = link_channel_get_hello(link->channel)->boot_id,
@@ -121,8 +120,10 @@ static int make_node(struct link *link)
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
         count++;
     agents = hf_calloc(count + 1, sizeof *agents);
-    if (agents == NULL || hf_id_random(&cfg.seed, sizeof cfg.seed) != HF_OK) {
+    if (agents == NULL || launchers == NULL ||
+        hf_id_random(&cfg.seed, sizeof cfg.seed) != HF_OK) {
         free(agents);
+        free(launchers);
         return HF_ENOMEM;
     }
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
@@ -137,6 +138,7 @@ static int make_node(struct link *link)
     cfg.policy.make_ahead = !link->settings->once;
     link->node = hf_node_new(&cfg);
     free(agents);
+    free(launchers);
     return link->node != NULL ? HF_OK : HF_ENOMEM;
 }
 
@@ -230,6 +232,7 @@ static void tell_jeopardy(struct link *link, const struct hf_session_view *view)
             if (!p->begun || p->state == AGENTD_STATE_ENDED)
                 continue;
             HF_LOG_WARN("jeopardy", HF_STR("agent", agent->name), HF_INT("pid", p->pid),
+                        HF_INT("incarnation", link_process_incarnation(p)),
                         HF_INT("fence_in_ms", left));
             link_api_on_jeopardy(p, hf_clock_wall() + (left > 0 ? left : 0));
         }

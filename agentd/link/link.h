@@ -150,6 +150,7 @@ void link_process_end_all(struct link *link);
 bool link_process_is_abandoned(const struct link_process *process);
 bool link_process_are_all_gone(const struct link *link); /* and their ends written */
 struct link_process *link_process_find(struct link *link, const struct agentd_who *who);
+int64_t link_process_incarnation(const struct link_process *process); /* the fencing token */
 void link_process_free(struct link_process *process);
 void link_process_let(struct link_process *process); /* of a call that knew it */
 /* The one that the node follows, or NULL. */

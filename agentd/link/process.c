@@ -184,14 +184,17 @@ static void tell_news(struct link_process *process)
         process->told_frozen = false;
 }
 
+int64_t link_process_incarnation(const struct link_process *process)
+{
+    return hf_node_incarnation(
+        &(struct hf_life){ .create_rev = process->incarnation.create_revision,
+                           .generation = (int32_t)process->incarnation.generation });
+}
+
 static void log_process(const struct link_process *process, const char *event, const char *why)
 {
-    HF_LOG_INFO(
-        event, HF_STR("agent", process->who.agent), HF_INT("pid", process->pid),
-        HF_INT("incarnation", hf_node_incarnation(&(struct hf_life){
-                                  .create_rev = process->incarnation.create_revision,
-                                  .generation = (int32_t)process->incarnation.generation })),
-        HF_STR("why", why));
+    HF_LOG_INFO(event, HF_STR("agent", process->who.agent), HF_INT("pid", process->pid),
+                HF_INT("incarnation", link_process_incarnation(process)), HF_STR("why", why));
 }
 
 static void on_state(struct link_process *process, enum agentd_state was)

@@ -268,6 +268,28 @@ static inline void kill_link(void)
     ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
 }
 
+/* etcd takes its lease back, as it does after a long stall of its own. */
+static inline void revoke_lease(void)
+{
+    char lease[32];
+
+    (void)snprintf(lease, sizeof lease, "%llx",
+                   (unsigned long long)look("agents/a1/live").lease);
+    hft_etcdctl_ok(&server, NULL, "lease", "revoke", lease, NULL);
+}
+
+/* A line of the log about the process that is registered now. */
+static inline void await_event(const char *event)
+{
+    char line[200];
+
+    (void)snprintf(line, sizeof line,
+                   "event=%s program=agentd ns=default agent=a1 pid=%lld incarnation=%lld",
+                   event, number_in("agents/a1/live", "\"pid\""),
+                   (long long)look("agents/a1/live").create_rev);
+    await_line("agentd.log", line);
+}
+
 static inline void write_file(const char *name, const char *text)
 {
     char path[400];

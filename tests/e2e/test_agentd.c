@@ -8,15 +8,20 @@ START_TEST(an_agent_is_registered_and_its_death_is_told)
     pid_t agentd =
         start("a1", (const char *[]){ "sh", "-c", SAY_READY "exec sleep 600", NULL });
     hf_rev life;
-    char *exit;
+    char *exit, ended[200];
 
     await("agents/a1/live", "\"host\":\"h1\"");
     await("agents/a1/spec", "\"transient\":true");
     await("hosts/h1/record", "\"launchers\":[\"run.a1\"]");
     await("agents/a1/report", "\"state\":\"ready\"");
+    await_event("joined");
     life = look("agents/a1/live").create_rev;
+    (void)snprintf(ended, sizeof ended,
+                   "event=ended program=agentd ns=default agent=a1 pid=%lld incarnation=%lld",
+                   number_in("agents/a1/live", "\"pid\""), (long long)life);
     ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
     await("agents/a1/exit", "\"signal\":9");
+    await_line("agentd.log", ended);
     exit = look_whole("agents/a1/exit");
     ck_assert_msg(strstr(exit, "\"kind\":\"crashed\"") != NULL, "%s", exit);
     free(exit);
@@ -187,16 +192,40 @@ START_TEST(an_agent_stands_still_while_nobody_can_be_sure_of_it)
                                                  SAY_READY CURL
                                                  "-N http://localhost/v1/events >\"$0\"/events",
                                                  dir.path, NULL });
+    char jeopardy[200];
     pid_t agent;
 
     await("agents/a1/report", "\"state\":\"ready\"");
     agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
+    (void)snprintf(jeopardy, sizeof jeopardy,
+                   "agent=a1 pid=%d incarnation=%lld fence_in_ms=", (int)agent,
+                   (long long)look("agents/a1/live").create_rev);
     hft_etcd_pause(&server);
     await_line("agentd.log", "event=fenced");
     hft_etcd_resume(&server);
+    await_line("agentd.log", jeopardy);
     await_line("agentd.log", "event=thawed");
     await_line("events", "event: jeopardy\ndata: {\"until\":");
     await_line("events", "event: thawed\ndata: {\"frozenFor\":");
+    ck_assert_int_eq(number_in("agents/a1/live", "\"pid\""), agent);
+    (void)stop(agentd);
+}
+END_TEST
+
+/* The lease is gone, and the agent as well as ever: it goes on under another one. */
+START_TEST(an_agent_that_lost_its_lease_is_registered_anew)
+{
+    pid_t agentd =
+        start("a1", (const char *[]){ "sh", "-c", SAY_READY "exec sleep 600", NULL });
+    pid_t agent;
+    hf_rev life;
+
+    await("agents/a1/report", "\"state\":\"ready\"");
+    agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
+    life = look("agents/a1/live").create_rev;
+    revoke_lease();
+    hft_wait_or_fail(is_later_life, &life, STEP_MS, "another life");
+    await_event("adopted");
     ck_assert_int_eq(number_in("agents/a1/live", "\"pid\""), agent);
     (void)stop(agentd);
 }
@@ -216,5 +245,6 @@ int main(void)
     tcase_add_test(stories, a_link_that_is_killed_costs_nothing);
     tcase_add_test(stories, an_agentd_that_crashed_is_followed_by_another_at_once);
     tcase_add_test(stories, an_agent_stands_still_while_nobody_can_be_sure_of_it);
+    tcase_add_test(stories, an_agent_that_lost_its_lease_is_registered_anew);
     return hft_suite_run("agentd on an etcd", stories, NULL);
 }

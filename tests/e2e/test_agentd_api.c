@@ -192,8 +192,8 @@ static void ask_with_paths(void)
     ck_assert_int_eq(ask("POST", "/v1/tasks/cp/complete", "", token), 200);
 }
 
-/* Who listens is asked to answer, and told of work once, whoever brings it. */
-static void listen_to_events(void)
+/* What the agent is told goes to the file `events`. */
+static pid_t listen_to_it(void)
 {
     char authorization[200], path[400];
     const char *argv[] = { "curl", "-sN", "--unix-socket",
@@ -206,6 +206,14 @@ static void listen_to_events(void)
     (void)snprintf(path, sizeof path, "%s/events", dir.path);
     listener = hft_process_spawn(&(struct hft_spawn){ .argv = argv });
     await_line("events", "event: ping\ndata: {\"id\":\"1\"}\n");
+    return listener;
+}
+
+/* Who listens is asked to answer, and told of work once, whoever brings it. */
+static void listen_to_events(void)
+{
+    pid_t listener = listen_to_it();
+
     ck_assert_int_eq(ask("POST", "/v1/pong", "{\"id\":\"1\"}", token), 204);
     submit("e1", "r1", "x");
     await_line("events", "event: task\ndata: {\"id\":\"e1\"}\n");
@@ -261,6 +269,20 @@ START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
     (void)stop(agentd);
     await("agents/a1/exit", "\"kind\":\"left\"");
     await("agents/a1/exit", "\"text\":\"done\"");
+}
+END_TEST
+
+START_TEST(who_listens_hears_that_it_is_to_end)
+{
+    pid_t agentd = start("a1", (const char *[]){ "sh", "-c", SHOW_ENV, dir.path, NULL });
+    pid_t listener;
+
+    hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
+    (void)snprintf(sock, sizeof sock, "%s/agents/a1.sock", dir.path);
+    listener = listen_to_it();
+    (void)stop(agentd);
+    await_line("events", "event: stop\ndata: {\"grace\":\"5s\"}\n");
+    (void)hft_process_reap(listener, STEP_MS);
 }
 END_TEST
 
@@ -390,6 +412,7 @@ int main(void)
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
     tcase_add_test(stories, an_agent_may_speak_as_to_systemd);
+    tcase_add_test(stories, who_listens_hears_that_it_is_to_end);
     tcase_add_test(stories, while_etcd_is_away_an_agent_is_told_so);
     tcase_add_test(stories, one_that_asks_and_asks_disturbs_nobody);
     return hft_suite_run("agentd: local API", stories, NULL);

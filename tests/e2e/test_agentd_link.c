@@ -40,7 +40,8 @@ END_TEST
         "-d '{\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\",\"reason\":\"quota\"}' " \
         "http://localhost/v1/state; "
 
-/* What the agent announced holds until it says something else, whoever asks and writes. */
+/* What the agent announced holds until it says something else, whoever asks and writes; also
+ * where it was written of an earlier life of the same process. */
 START_TEST(what_an_agent_announced_outlives_the_link_that_heard_it)
 {
     pid_t agentd = start("a1", (const char *[]){ "sh", "-c",
@@ -50,9 +51,16 @@ START_TEST(what_an_agent_announced_outlives_the_link_that_heard_it)
                                                  "http://localhost/v1/self; exec sleep 600",
                                                  dir.path, NULL });
     char *report;
+    hf_rev life;
 
     await("agents/a1/report", "\"state\":\"parked\"");
     await("agents/a1/report", "\"tokens\":\"7\"");
+    life = look("agents/a1/live").create_rev;
+    if (_i == 1) {
+        revoke_lease();
+        hft_wait_or_fail(is_later_life, &life, STEP_MS, "another life");
+        await_event("adopted");
+    }
     kill_link();
     await_link(2);
     write_file("go", "");
@@ -77,6 +85,6 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, a_goodbye_outlives_the_link_that_heard_it);
-    tcase_add_test(stories, what_an_agent_announced_outlives_the_link_that_heard_it);
+    tcase_add_loop_test(stories, what_an_agent_announced_outlives_the_link_that_heard_it, 0, 2);
     return hft_suite_run("agentd: links", stories, NULL);
 }
