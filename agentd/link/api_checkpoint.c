@@ -46,9 +46,16 @@ static struct link_call *end_put(struct put *put)
     return call;
 }
 
-static void fill_entry(const struct put *put, Holdfast__V1__Checkpoint *entry)
+/* `root` is what the entry refers to where it has one. */
+static void fill_entry(const struct put *put, Holdfast__V1__Checkpoint *entry,
+                       Holdfast__V1__Root *root)
 {
     holdfast__v1__checkpoint__init(entry);
+    holdfast__v1__root__init(root);
+    root->id = (char *)link_store_get_root(put->link->store);
+    root->host = (char *)put->link->settings->host;
+    if (strcmp(put->store, "file") == 0 && root->id[0] != '\0')
+        entry->root = root;
     entry->task = (char *)put->task;
     entry->sha256 = (char *)put->sha256;
     entry->size = put->size;
@@ -59,11 +66,12 @@ static void fill_entry(const struct put *put, Holdfast__V1__Checkpoint *entry)
 static void reply_entry(const struct put *put, int64_t seq)
 {
     Holdfast__V1__Checkpoint entry;
+    Holdfast__V1__Root root;
     Holdfast__V1__Incarnation incarnation = HOLDFAST__V1__INCARNATION__INIT;
     struct link_call *call = put->call;
     struct hf_node_view view;
 
-    fill_entry(put, &entry);
+    fill_entry(put, &entry, &root);
     entry.seq = seq;
     entry.parent = seq - 1;
     if (hf_node_get_view(put->link->node, call->process->who.agent, link_now(put->link),
@@ -116,6 +124,7 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     struct put *put = arg;
     struct link_call *call = put->call;
     Holdfast__V1__Checkpoint entry;
+    Holdfast__V1__Root root;
     struct hf_event_ask ask = { .kind = HF_ASK_CHECKPOINT,
                                 .task = put->task,
                                 .checkpoint = &entry };
@@ -134,7 +143,7 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     (void)snprintf(put->key, sizeof put->key, "%s", stored->key);
     memcpy(put->sha256, stored->sha256, sizeof put->sha256);
     put->size = stored->size;
-    fill_entry(put, &entry);
+    fill_entry(put, &entry, &root);
     rc = link_ask(call->process, &ask, on_entry, put, &ignored);
     if (rc != HF_OK) {
         link_store_drop(put->link->store, put->task, stored->store, stored->key);

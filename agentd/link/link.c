@@ -92,8 +92,11 @@ static int configure_agents(struct link *link)
 /* The node. */
 
 static void fill_record(const struct link *link, Holdfast__V1__Host *record, char **launchers,
-                        char **pool)
+                        char **pool, char **root)
 {
+    *root = (char *)link_store_get_root(link->store);
+    record->roots = root;
+    record->n_roots = (*root)[0] != '\0' ? 1 : 0;
     *pool = (char *)link->settings->pool;
     record->pools = pool;
     record->n_pools = 1;
@@ -108,7 +111,8 @@ static int make_node(struct link *link)
 {
     Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
     Holdfast__V1__Spec nothing = HOLDFAST__V1__SPEC__INIT;
-    char **launchers = hf_calloc(link->settings->launcher_count + 1, sizeof *launchers), *pool;
+    char **launchers = hf_calloc(link->settings->launcher_count + 1, sizeof *launchers);
+    char *pool, *root;
     struct hf_node_config cfg = { .ns = link->settings->common.namespace,
                                   .host = link->settings->host,
                                   .boot_id = link_channel_get_hello(link->channel)->boot_id,
@@ -132,7 +136,7 @@ static int make_node(struct link *link)
                                            .spec = agent->spec != NULL ? agent->spec : &nothing,
                                            .foreign = !agent->configured,
                                            .held = link_process_get_held(agent) };
-    fill_record(link, &record, launchers, &pool);
+    fill_record(link, &record, launchers, &pool, &root);
     cfg.agents = agents;
     cfg.policy.stop_grace = link->settings->stop_grace;
     cfg.policy.make_ahead = !link->settings->once;
@@ -592,9 +596,9 @@ static int open_all(struct link *link)
     if (rc != HF_OK)
         return rc;
     link_memo_parse(link_channel_get_memo(link->channel), link->agents);
-    rc = make_node(link);
+    rc = open_parts(link);
     if (rc == HF_OK)
-        rc = open_parts(link);
+        rc = make_node(link);
     if (rc == HF_OK)
         rc = open_apis(link);
     link->inner = hf_decider_node(link->node);

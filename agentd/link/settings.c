@@ -127,8 +127,10 @@ static const struct hf_option TABLE[] = {
         .flag = "store-dir",
         .value = "DIR",
         HF_OPTION_FIELD(STRING, struct link_settings, store_dir),
-        .help = "Where the store `file` keeps them; without it, under the state directory. "
-                "Agents that may be started on several hosts need one that all of them see.",
+        .help =
+            "Where the store `file` keeps them; without it, under the state directory. "
+            "A task goes on only where its checkpoint can be read: let hosts that start the "
+            "same agents share one.",
     },
     {
         .key = "launchers",

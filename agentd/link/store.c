@@ -1,6 +1,7 @@
 #include "agentd/link/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,10 @@
 
 #include "agentd/link/store_private.h"
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/id.h"
 #include "base/sha256.h"
+#include "io/root.h"
 #include "schema/json.h"
 #include "schema/keys.h"
 
@@ -287,10 +290,36 @@ static int make_etcd_key(char ret_key[LINK_STORE_KEY_BYTES])
 
 /* Both. */
 
+/* Where files are only read, a directory that nobody made is not made. */
+static int open_root(struct link_store *store, struct hf_error *err)
+{
+    struct hf_error why = { "" };
+    HF_CLEANUP_FD int dir = -1;
+    int rc;
+
+    if (store->cfg.choice != LINK_STORE_ETCD && mkdir(store->directory, 0700) != 0 &&
+        errno != EEXIST)
+        return hf_error_set(err, HF_EIO, "checkpoints.directory %s: %s", store->directory,
+                            strerror(errno));
+    dir = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (store->cfg.choice == LINK_STORE_ETCD) {
+        (void)(dir >= 0 ? hf_root_read(dir, store->root) : HF_ENOENT);
+        return HF_OK;
+    }
+    if (dir < 0)
+        return hf_error_set(err, HF_EIO, "checkpoints.directory %s: %s", store->directory,
+                            strerror(errno));
+    rc = hf_root_make(dir, store->root, &why);
+    return rc == HF_OK ? HF_OK
+                       : hf_error_set(err, rc, "checkpoints.directory %s: %s", store->directory,
+                                      why.text);
+}
+
 int link_store_new(const struct link_store_config *cfg, struct link_store **ret_store,
                    struct hf_error *err)
 {
     struct link_store *store = hf_calloc(1, sizeof *store);
+    int rc;
 
     if (store == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
@@ -300,11 +329,8 @@ int link_store_new(const struct link_store_config *cfg, struct link_store **ret_
         free(store);
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     }
-    if (cfg->choice != LINK_STORE_ETCD && mkdir(store->directory, 0700) != 0 &&
-        errno != EEXIST) {
-        int rc = hf_error_set(err, HF_EIO, "checkpoints.directory %s: %s", store->directory,
-                              strerror(errno));
-
+    rc = open_root(store, err);
+    if (rc != HF_OK) {
         link_store_free(store);
         return rc;
     }
@@ -318,6 +344,11 @@ void link_store_free(struct link_store *store)
         return;
     free(store->directory);
     free(store);
+}
+
+const char *link_store_get_root(const struct link_store *store)
+{
+    return store->root;
 }
 
 size_t link_store_get_max(const struct link_store *store)
@@ -372,6 +403,8 @@ void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *en
     else if (hf_name_check("key", job->key, NULL) != HF_OK ||
              hf_name_check("task", job->task, NULL) != HF_OK)
         fail(job, HF_ECORRUPT, "the checkpoint's key makes no sense");
+    else if (entry->root != NULL && strcmp(entry->root->id, store->root) != 0)
+        fail(job, HF_EAGAIN, "the checkpoint lies in files that this host does not have");
     else
         link_store_file_get(job);
 }

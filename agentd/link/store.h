@@ -2,8 +2,8 @@
  *
  * Two stores, by the names that stand in chain entries: `etcd` (small bodies beside the
  * records, outside of what everyone mirrors) and `file` (beneath a directory of this host, or
- * of several). A body is written before its entry and never changed: what is not named by an
- * entry does not count. */
+ * of several, which has an id: io/root.h). A body is written before its entry and never
+ * changed: what is not named by an entry does not count. */
 #ifndef LINK_STORE_H
 #define LINK_STORE_H
 
@@ -38,6 +38,9 @@ int link_store_new(const struct link_store_config *cfg, struct link_store **ret_
                    struct hf_error *err) HF_MUST_CHECK;
 void link_store_free(struct link_store *store); /* nothing may be under way */
 
+/* The id of the directory whose files are read here; empty: there is none. */
+const char *link_store_get_root(const struct link_store *store);
+
 /* How large a body may be. */
 size_t link_store_get_max(const struct link_store *store);
 
@@ -59,7 +62,8 @@ void link_store_put(struct link_store *store, const char *task, struct hf_bytes 
                     link_stored_fn fn, void *arg);
 
 /* Reads the body of an entry and holds it against its size and digest: HF_ECORRUPT or HF_ENOENT
- * when it can never be read as it was. */
+ * when it can never be read as it was. HF_EAGAIN when that cannot be said: also while the
+ * directory is not the one that it was, as when what was mounted there is not any more. */
 void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *entry,
                     link_stored_fn fn, void *arg);
 

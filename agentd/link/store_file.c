@@ -10,6 +10,7 @@
 
 #include "agentd/link/store_private.h"
 #include "base/cleanup.h"
+#include "io/root.h"
 
 enum { DIRECTORY_MODE = 0700, FILE_MODE = 0600 };
 
@@ -26,13 +27,31 @@ static int err_of(int number)
     }
 }
 
+static const char *text_of(int number)
+{
+    return number == ESTALE ? "checkpoints.directory is not the directory that it was"
+                            : strerror(number);
+}
+
+/* What is not in a directory that took the place of ours may well be in ours. */
+static int check_root(const struct link_store *store, int root)
+{
+    char id[HF_ID_LEN + 1];
+
+    return store->root[0] == '\0' ||
+                   (hf_root_read(root, id) == HF_OK && strcmp(id, store->root) == 0)
+               ? 0
+               : ESTALE;
+}
+
 static int open_task(const struct link_store_job *job, bool make, int *ret_fd)
 {
     HF_CLEANUP_FD int root = open(job->store->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     HF_CLEANUP_FD int parent = -1;
+    int rc = root < 0 ? errno : check_root(job->store, root);
 
-    if (root < 0)
-        return errno;
+    if (rc != 0)
+        return rc == ENOENT && job->store->root[0] != '\0' ? ESTALE : rc;
     if (make && mkdirat(root, job->task, DIRECTORY_MODE) == 0) {
         parent = open(job->store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (parent < 0 || fsync(parent) != 0)
@@ -159,7 +178,7 @@ static void on_done(uv_work_t *work, int status)
 
     (void)status;
     if (job->err != 0)
-        link_store_finish(job, err_of(job->err), strerror(job->err));
+        link_store_finish(job, err_of(job->err), text_of(job->err));
     else
         link_store_finish(job, HF_OK, NULL);
 }
@@ -170,7 +189,7 @@ static void on_got(uv_work_t *work, int status)
 
     (void)status;
     if (job->err != 0)
-        link_store_finish(job, err_of(job->err), strerror(job->err));
+        link_store_finish(job, err_of(job->err), text_of(job->err));
     else
         link_store_finish_get(job);
 }

@@ -3,13 +3,15 @@
 #define LINK_STORE_PRIVATE_H
 
 #include "agentd/link/store.h"
+#include "base/id.h"
 #include "base/sha256.h"
 #include "schema/name.h"
 
 struct link_store {
     struct link_store_config cfg;
     char *directory;
-    unsigned jobs; /* under way */
+    char root[HF_ID_LEN + 1]; /* its id; empty: it has none, or is not there */
+    unsigned jobs;            /* under way */
 
     int64_t total; /* bytes in etcd, as far as is known */
     bool counted;

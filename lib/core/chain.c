@@ -101,6 +101,13 @@ struct hf_chain_step hf_chain_next(const struct hf_chain *c)
     if (c->used)
         return use(c);
     /* What cannot be read may be whole: it is never a reason to start over. */
+    if (c->elsewhere)
+        return (struct hf_chain_step){
+            .verdict = HF_CHAIN_REFUSE,
+            .why = "a checkpoint lies in files that this host does not have",
+            .next = "a host that has them goes on from it",
+            .alert = true,
+        };
     if (c->reread > (tired ? 0 : c->policy.rereads))
         return (struct hf_chain_step){
             .verdict = HF_CHAIN_REFUSE,
@@ -144,6 +151,7 @@ void hf_chain_on_verified(struct hf_chain *c, int64_t seq, enum hf_chain_result 
     case HF_CHAIN_CORRUPT:
     case HF_CHAIN_MISSING: go_back(c, parent); break;
     case HF_CHAIN_BROKEN: go_back(c, -1); break;
+    case HF_CHAIN_ELSEWHERE: c->elsewhere = true; break;
     case HF_CHAIN_UNREADABLE: c->reread++; break;
     }
 }

@@ -11,7 +11,8 @@
  * An entry that was restored and whose successor died `poison` times, by the outcomes of
  * recoveries/<task>, is passed over unread. One that cannot be read at the moment says nothing
  * about itself: it is read again, and then the start is refused, because another host, or a
- * later hour, may read it. Work is given up only for what is known to be bad.
+ * later hour, may read it. One that lies in files of another host is not even read again: only
+ * a host that has them can tell. Work is given up only for what is known to be bad.
  *
  * Guarantees:
  *   - what is used was verified, is no poison, and everything newer was found to be bad;
@@ -50,6 +51,7 @@ int hf_chain_policy_check(const struct hf_chain_policy *policy,
     X(CORRUPT,    "does not hash to what its record says")                                     \
     X(MISSING,    "is not there: its record, or its body")                                     \
     X(BROKEN,     "has a record that contradicts itself or its place in the chain")            \
+    X(ELSEWHERE,  "lies in files that this host does not have")                                \
     X(UNREADABLE, "cannot be read at the moment")
 /* clang-format on */
 
@@ -84,6 +86,7 @@ struct hf_chain {
     uint32_t answers;  /* so far */
     uint32_t reread;   /* how often the entry in question could not be read */
     bool used;         /* it is whole */
+    bool elsewhere;    /* it lies where this host cannot look */
     uint32_t poisoned; /* passed over unread */
     uint32_t found[HF_CHAIN_UNREADABLE + 1]; /* how many came to which result */
 };

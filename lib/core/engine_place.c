@@ -163,12 +163,13 @@ int hf_engine_place(struct hf_engine *e, const struct hf_agent *agent, enum hf_p
                           .avoid_last = mode != HF_PLACE_ANYWHERE,
                           .fresh_only = mode == HF_PLACE_FRESH,
                           .unkillable = death->kind == HOLDFAST__V1__EXIT__KIND__unkillable };
-    const struct hf_host *home =
-        q.spec->home[0] != '\0' ? hf_fleet_get_host(e->fleet, q.spec->home) : NULL;
+    const struct hf_host *home = hf_engine_find_rooted(e, agent);
     struct hf_placement_host home_facts, hosts[HF_PLACEMENT_SAMPLE];
     struct hf_placement_decision d;
     struct hf_host *host = NULL;
 
+    if (home == NULL && q.spec->home[0] != '\0')
+        home = hf_fleet_get_host(e->fleet, q.spec->home);
     if (home != NULL)
         home_facts = describe(&q, home);
     d = ask_sample(&q, home != NULL ? &home_facts : NULL, hosts);

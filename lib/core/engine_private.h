@@ -365,6 +365,18 @@ int hf_engine_reserve_host(struct hf_engine *e) HF_MUST_CHECK;
 void hf_engine_add_host(struct hf_engine *e, struct hf_host *host);
 void hf_engine_remove_host(struct hf_engine *e, struct hf_host *host);
 
+/* engine_root.c */
+
+/* Whether files of that root can be read there; NULL: anywhere. */
+bool hf_engine_has_root(const struct hf_host *host, const Holdfast__V1__Root *root);
+/* Where an agent can go on with what it owned, or with what waits for its role; NULL: that is
+ * no reason to prefer any host. */
+struct hf_host *hf_engine_find_rooted(const struct hf_engine *e, const struct hf_agent *agent);
+/* How many tasks of a role wait that somebody could go on with. */
+size_t hf_engine_count_work(const struct hf_engine *e, const struct hf_role *role);
+/* What is due for a pending task with a root; it is looked at again. */
+struct hf_task_wait hf_engine_judge_rooted(struct hf_engine *e, const struct hf_task *task);
+
 /* engine_start.c */
 
 int hf_engine_judge_starts(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret);

@@ -132,16 +132,17 @@ int hf_engine_judge_starts(struct hf_engine *e, struct hf_agent *agent, struct h
 
 /* Orders. */
 
-/* A task of its own whose reset goes with the start, or NULL. */
+/* A task of its own whose reset goes with the start, or NULL. One that the host could not go on
+ * with is reset by itself, and waits for a host that can. */
 static struct hf_task *find_task(struct hf_engine *e, const struct hf_agent *agent,
-                                 struct hf_reset_case *ret_case)
+                                 const struct hf_host *host, struct hf_reset_case *ret_case)
 {
     for (struct hf_task *task = agent->tasks; task != NULL; task = task->next_owned) {
         struct hf_death death;
 
         if (hf_task_state(task)->item.flight != 0 || hf_task_state(task)->item.broken ||
             hf_bad_of_task(e, task->name) != NULL || !hf_death_of_owner(e, task, &death) ||
-            death.due > e->now)
+            death.due > e->now || !hf_engine_has_root(host, hf_task_root(task)))
             continue;
         hf_engine_judge_reset(e, task, &death, true, ret_case);
         if (ret_case->decision.verdict == HF_RECOVER_NOW && ret_case->decision.reserved)
@@ -244,7 +245,7 @@ int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
                     const struct hf_start_order *order, struct hf_intent *ret)
 {
     struct hf_reset_case c;
-    struct hf_task *task = find_task(e, agent, &c);
+    struct hf_task *task = find_task(e, agent, order->host, &c);
     hf_ms cluster_now = hf_engine_clock(e);
     struct hf_restart restart = order->restart;
     struct hf_health_draft health;

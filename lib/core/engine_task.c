@@ -155,6 +155,25 @@ static int review_lonely(struct hf_engine *e, struct hf_task *task,
     return hf_draft_end(e, ret, &state->item, NULL, wait->why);
 }
 
+/* A task whose checkpoint only some hosts can read. */
+static int decide_rooted(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret)
+{
+    struct hf_task_state *state = hf_task_state(task);
+    struct hf_task_wait wait = hf_engine_judge_rooted(e, task);
+
+    if (wait.due == HF_TASK_DUE_REVIEW)
+        return review_lonely(e, task, &wait, ret);
+    if (wait.due != HF_TASK_ALERT || (state->alerts & HF_ALERT_LONELY) != 0)
+        return 0;
+    state->alerts |= HF_ALERT_LONELY;
+    return hf_draft_alert(
+        e, ret, &state->item,
+        &(struct hf_intent_alert){ .kind = HOLDFAST__V1__EVENT__KIND__needs_review,
+                                   .task = task->name,
+                                   .why = wait.why,
+                                   .next = wait.next });
+}
+
 /* NULL: the agent that it is reserved for may still come for it. */
 static const char *reason_to_unreserve(struct hf_engine *e, struct hf_task *task)
 {
@@ -188,6 +207,8 @@ static int decide_pending(struct hf_engine *e, struct hf_task *task, struct hf_i
 
         if (why != NULL)
             return take_back(e, task, why, ret);
+    } else if (hf_task_root(task) != NULL) {
+        return decide_rooted(e, task, ret);
     }
     wait = hf_task_judge_wait(&e->policy.task, HOLDFAST__V1__TASK__STATE__pending, !lonely,
                               since, e->now);
@@ -291,7 +312,7 @@ static void call_dormant(struct hf_engine *e, struct hf_role *role)
     struct hf_role_state *state = hf_role_state(role);
     hf_ms due = state->lonely ? e->now : state->work_since + e->policy.demand_after;
     bool recent = state->called_at != 0 && e->now < state->called_at + e->policy.command_within;
-    size_t want = role->pending_count;
+    size_t want = hf_engine_count_work(e, role);
 
     if (state->dormant.first == NULL)
         return;
@@ -304,7 +325,8 @@ static void call_dormant(struct hf_engine *e, struct hf_role *role)
     else
         state->called_for = 0;
     if (want == 0) {
-        hf_engine_wake(e, &state->item, state->called_at + e->policy.command_within);
+        hf_engine_wake(e, &state->item,
+                       (recent ? state->called_at : e->now) + e->policy.command_within);
         return;
     }
     state->called_for += want;

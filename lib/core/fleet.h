@@ -67,6 +67,7 @@ struct hf_task {
     struct hf_role *role;
     struct hf_task *next_owned, **at_owned;     /* in owner->tasks */
     struct hf_task *next_pending, **at_pending; /* in role->pending; at is NULL if it is not */
+    bool rooted; /* and in its count of those that not every host can go on with */
 };
 
 /* Exists while an agent or a task names it. */
@@ -76,7 +77,8 @@ struct hf_role {
     struct hf_agent *agents; /* next_in_role */
     struct hf_task *pending; /* next_pending */
     size_t agent_count, live_count, pending_count;
-    size_t users; /* agents and tasks that refer to it */
+    size_t rooted_count; /* of the pending: their checkpoints lie in files of some hosts */
+    size_t users;        /* agents and tasks that refer to it */
 };
 
 struct hf_command {
@@ -194,6 +196,13 @@ static inline const Holdfast__V1__Host *hf_host_record(const struct hf_host *hos
 static inline const Holdfast__V1__Task *hf_task_record(const struct hf_task *task)
 {
     return (const Holdfast__V1__Task *)task->task.record;
+}
+/* Where its newest checkpoint lies; NULL: every host may go on with it. */
+static inline const Holdfast__V1__Root *hf_task_root(const struct hf_task *task)
+{
+    const Holdfast__V1__Task *record = hf_task_record(task);
+
+    return record != NULL && record->root != NULL && !record->root->lost ? record->root : NULL;
 }
 static inline const Holdfast__V1__Recovery *hf_task_recovery(const struct hf_task *task)
 {

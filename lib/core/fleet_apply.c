@@ -143,6 +143,7 @@ static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct h
     if (task->at_pending != NULL) {
         UNLINK(task, next_pending, at_pending);
         old->pending_count--;
+        old->rooted_count -= task->rooted ? 1 : 0;
     }
     if (old != NULL)
         old->users--;
@@ -152,6 +153,8 @@ static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct h
     if (role != NULL && pending) {
         LINK(role->pending, task, next_pending, at_pending);
         role->pending_count++;
+        task->rooted = hf_task_root(task) != NULL;
+        role->rooted_count += task->rooted ? 1 : 0;
     }
     touch(fleet, HF_FLEET_ROLE, role);
     if (old != role) {

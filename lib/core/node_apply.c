@@ -98,7 +98,8 @@ static void touch_role(struct hf_node *node, const char *role)
     }
 }
 
-static struct node_entry *make_entry(const struct hf_fleet_change *change)
+static struct node_entry *make_entry(const struct hf_node *node,
+                                     const struct hf_fleet_change *change)
 {
     const Holdfast__V1__Pending *pending = (const Holdfast__V1__Pending *)change->record;
     struct node_entry *entry = hf_calloc(1, sizeof *entry);
@@ -108,6 +109,7 @@ static struct node_entry *make_entry(const struct hf_fleet_change *change)
     entry->name = hf_strdup(change->key.sub);
     entry->reserved_for = hf_strdup(pending->reserved_for);
     entry->priority = pending->priority;
+    entry->elsewhere = !hf_node_has_root(node, pending->root);
     entry->create_rev = change->seen.create_rev;
     if (entry->name == NULL || entry->reserved_for == NULL) {
         free_entry(entry);
@@ -124,7 +126,7 @@ static int apply_pending(struct hf_node *node, struct hf_fleet_change *change)
     struct node_entry *next = NULL;
 
     if (role != NULL && change->record != NULL) {
-        next = make_entry(change);
+        next = make_entry(node, change);
         if (next == NULL)
             return HF_ENOMEM;
     }
@@ -171,6 +173,7 @@ void hf_node_free_agent(struct node_agent *a)
     hf_node_drop_kept(a);
     hf_node_forget_process(a);
     hf_node_clear_cell(&a->task);
+    hf_json_free(a->elsewhere);
     hf_json_free(a->config);
     free((char *)a->name);
     free(a->owned);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,36 @@ static void begin_walk(struct node_agent *a, const Holdfast__V1__Task *task)
     a->head = seq_of(task->checkpoint);
     a->checkpoint = 0;
     a->chain_at = 0;
+    hf_json_free(a->elsewhere);
+    a->elsewhere = NULL;
     a->walk = a->head != 0 ? WALK_RECOVERY : WALK_OVER;
+}
+
+bool hf_node_has_root(const struct hf_node *node, const Holdfast__V1__Root *root)
+{
+    const Holdfast__V1__Host *record = (const Holdfast__V1__Host *)node->record;
+
+    if (root == NULL || root->lost)
+        return true;
+    for (size_t i = 0; i < record->n_roots; i++) {
+        if (strcmp(record->roots[i], root->id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What a person gave up is not there; what only others can read is theirs to tell. */
+static bool is_out_of_reach(const struct hf_node *node, const Holdfast__V1__Task *task,
+                            const Holdfast__V1__Checkpoint *entry,
+                            enum hf_chain_result *ret_result)
+{
+    bool lost = task->root != NULL && task->root->lost && entry->root != NULL &&
+                strcmp(task->root->id, entry->root->id) == 0;
+
+    if (hf_node_has_root(node, entry->root))
+        return false;
+    *ret_result = lost ? HF_CHAIN_MISSING : HF_CHAIN_ELSEWHERE;
+    return true;
 }
 
 static struct hf_cell *find_cell(const struct node_agent *a, int64_t seq)
@@ -85,7 +115,13 @@ static int verify(struct hf_node *node, struct node_agent *a, const Holdfast__V1
                   const struct hf_chain_step *step, struct hf_intent *ret)
 {
     const Holdfast__V1__Checkpoint *entry = hf_node_find_entry(a, step->seq);
+    enum hf_chain_result result;
 
+    if (entry != NULL && !is_broken(task, entry) &&
+        is_out_of_reach(node, task, entry, &result)) {
+        hf_chain_on_verified(&a->walker, step->seq, result, entry->parent);
+        return NODE_GO_ON;
+    }
     if (entry != NULL && !is_broken(task, entry)) {
         if (a->walking != NULL && step->wait > 0) { /* who runs can ask again */
             hf_node_answer(a->walking, HF_EAGAIN, "%s", step->why);
@@ -117,15 +153,39 @@ static int verify(struct hf_node *node, struct node_agent *a, const Holdfast__V1
     return NODE_GO_ON;
 }
 
+/* Why there is no going on here, for whoever has to do something about it. */
+static void describe_refusal(struct node_agent *a, const struct hf_chain_step *step,
+                             char ret_text[NODE_TEXT_SIZE])
+{
+    struct hf_cell *cell = a->walker.elsewhere ? find_cell(a, a->walker.at) : NULL;
+    const Holdfast__V1__Root *root;
+
+    if (cell == NULL) {
+        hf_node_keep_text(ret_text, step->why);
+        return;
+    }
+    hf_json_free(a->elsewhere);
+    a->elsewhere = cell->record;
+    cell->record = NULL;
+    root = ((const Holdfast__V1__Checkpoint *)a->elsewhere)->root;
+    (void)snprintf(ret_text, NODE_TEXT_SIZE,
+                   "checkpoint %lld lies in files of host %.64s, which this host does not "
+                   "have: bring that host back, or let both share checkpoints.directory",
+                   (long long)a->walker.at, root->host);
+}
+
 /* What its agent gets is the entry; a person who was told once knows. */
 static bool end_for_agent(struct node_agent *a, const struct hf_chain_step *step)
 {
     struct node_ask *ask = a->walking;
     const Holdfast__V1__Task *task = hf_node_task(&ask->cell);
     struct hf_cell *cell = a->checkpoint != 0 ? find_cell(a, a->checkpoint) : NULL;
+    char text[NODE_TEXT_SIZE];
 
-    if (step->verdict == HF_CHAIN_REFUSE)
-        hf_node_answer(ask, HF_EAGAIN, "%s", step->why);
+    if (step->verdict == HF_CHAIN_REFUSE) {
+        describe_refusal(a, step, text);
+        hf_node_answer(ask, HF_EAGAIN, "%s", text);
+    }
     hf_json_free(ask->message);
     ask->message = cell != NULL ? cell->record : NULL;
     if (cell != NULL)
@@ -144,7 +204,7 @@ static int end_walk(struct hf_node *node, struct node_agent *a, const Holdfast__
     if (a->walking != NULL)
         told = end_for_agent(a, step) && told;
     else if (step->verdict == HF_CHAIN_REFUSE)
-        hf_node_keep_text(a->failed, step->why);
+        describe_refusal(a, step, a->failed);
     hf_node_drop_ahead(a);
     hf_node_clear_cells(&a->chain, &a->chain_count, &a->chain_cap);
     if (!told)

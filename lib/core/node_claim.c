@@ -14,6 +14,8 @@ static struct node_role *role_of(const struct hf_node *node, const struct node_a
 static bool is_for(const struct hf_node *node, const struct node_entry *entry,
                    const struct node_agent *a)
 {
+    if (entry->elsewhere)
+        return false;
     return hf_node_lacks(node, HF_MUTANT_ANY_RESERVED) || entry->reserved_for[0] == '\0' ||
            strcmp(entry->reserved_for, a->name) == 0;
 }
@@ -147,6 +149,7 @@ static bool can_claim(const struct hf_node *node, const struct node_agent *a,
     const Holdfast__V1__Task *task = hf_node_task(&ask->cell);
 
     return task != NULL && hf_task_next(task, HF_TASK_CLAIM).allowed &&
+           hf_node_has_root(node, task->root) &&
            (hf_node_lacks(node, HF_MUTANT_ANY_RESERVED) || task->reserved_for[0] == '\0' ||
             strcmp(task->reserved_for, a->name) == 0);
 }
@@ -244,7 +247,7 @@ int hf_node_claim(struct hf_node *node, struct node_agent *a, struct node_ask *a
         if (!ask->looked)
             rc = look_at_owned(node, a, ask, ret);
         else if (ask->stage == ASK_READ)
-            return claim_it(node, a, ask, ret);
+            rc = claim_it(node, a, ask, ret);
         if (rc == NODE_GO_ON && ask->stage != ASK_ANSWERED)
             rc = try_one(node, a, ask, ret);
     }

@@ -134,6 +134,7 @@ struct node_entry {
     int64_t create_rev;
     int32_t priority;
     char *reserved_for;
+    bool elsewhere;   /* it goes on from files that this host does not have */
     hf_ms skip_until; /* it was found taken */
 };
 
@@ -226,7 +227,8 @@ struct node_agent {
     int64_t kept_rev;       /* its task was read at */
     struct hf_recover recover;
     int64_t chain_at;
-    int64_t checkpoint; /* to begin from */
+    int64_t checkpoint;          /* to begin from */
+    ProtobufCMessage *elsewhere; /* an entry that only another host can read; or NULL */
     struct hf_restart restart;
 
     /* Ending. */
@@ -458,6 +460,9 @@ int hf_node_wait_ahead(struct hf_node *node, struct node_agent *a);
 /* node_chain.c */
 int hf_node_walk(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,
                  struct hf_intent *ret);
+/* Whether files of that root can be read here; NULL: everybody can, and of one that is lost
+ * nobody will. */
+bool hf_node_has_root(const struct hf_node *node, const Holdfast__V1__Root *root);
 const Holdfast__V1__Checkpoint *hf_node_find_entry(const struct node_agent *a, int64_t seq);
 void hf_node_take_recovery(struct node_agent *a, const struct hf_event_answer *answer);
 int hf_node_take_entries(struct node_agent *a, struct hf_event_answer *answer) HF_MUST_CHECK;

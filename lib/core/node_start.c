@@ -277,6 +277,7 @@ static int refuse(struct hf_node *node, struct node_agent *a, const char *fault,
 {
     const struct hf_cell *reserved = usable_task(a, true);
     struct hf_seen_task task = { 0 };
+    Holdfast__V1__Task next;
     Holdfast__V1__Exit exit = HOLDFAST__V1__EXIT__INIT;
     Holdfast__V1__Evidence evidence = HOLDFAST__V1__EVIDENCE__INIT, *list = &evidence;
     Google__Protobuf__Timestamp at = hf_node_timestamp(node->wall);
@@ -296,6 +297,12 @@ static int refuse(struct hf_node *node, struct node_agent *a, const char *fault,
     exit.evidence = &list;
     if (reserved != NULL)
         task = hf_node_seen_task(reserved);
+    /* It waits for a host that can read what it goes on from. */
+    if (reserved != NULL && a->elsewhere != NULL) {
+        next = *task.task;
+        next.root = ((const Holdfast__V1__Checkpoint *)a->elsewhere)->root;
+        task.task = &next;
+    }
     hf_node_plan(node, ret);
     hf_row_refuse(&ret->plan, &refusal, reserved != NULL ? &task : NULL);
     hf_node_say(a, "its start was ordered, and is not possible here", "the order is refused",

@@ -88,6 +88,7 @@ static void put_index(struct hf_plan *plan, const Holdfast__V1__Task *task)
 
     entry.priority = task->priority;
     entry.reserved_for = task->reserved_for;
+    entry.root = task->root != NULL && !task->root->lost ? task->root : NULL;
     hf_plan_put(plan, PENDING(task->role, task->id), &entry.base, NOTHING, 0);
 }
 
@@ -223,6 +224,7 @@ void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
     set_owner(&next, task->task, life);
     head.seq = entry->seq;
     next.task.checkpoint = &head;
+    next.task.root = entry->root;
     put_task(plan, task, &next.task);
 }
 

@@ -117,7 +117,7 @@ void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
 void hf_row_release(struct hf_plan *plan, const struct hf_life *life,
                     const struct hf_seen_task *task, const char *reason);
 
-/* checkpoint: A, M(task), entry absent. The entry; the task's head. */
+/* checkpoint: A, M(task), entry absent. The entry; the task's head, and where that lies. */
 void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
                        const struct hf_seen_task *task, const Holdfast__V1__Checkpoint *entry);
 

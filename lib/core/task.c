@@ -50,7 +50,8 @@ enum cell {
     ROW(RESET_LATER,      none,  idle,  idle,  QUEUE, QUEUE, done,  dead,  off,   asks)        \
     ROW(REVIEW,           none,  REVW,  REVW,  REVW,  REVW,  done,  dead,  off,   asks)        \
     ROW(CANCEL,           none,  CANC,  CANC,  CANC,  CANC,  done,  dead,  off,   CANC)        \
-    ROW(RETRY,            none,  PEND,  ready, taken, taken, done,  PEND,  PEND,  PEND)
+    ROW(RETRY,            none,  PEND,  ready, taken, taken, done,  PEND,  PEND,  PEND)        \
+    ROW(RETRY_LOST,       none,  PEND,  PEND,  taken, taken, done,  PEND,  PEND,  PEND)
 /* clang-format on */
 
 /* Where a task stands in the table. */

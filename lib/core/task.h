@@ -44,8 +44,9 @@
     X(RESET,            "reset")            /* its owner is gone: claimable at once */         \
     X(RESET_LATER,      "reset_later")      /* likewise, after a backoff */                    \
     X(REVIEW,           "review")           /* recovering it is over: a person has to look */  \
-    X(CANCEL,           "cancel")           /* by a person, as is the next */                  \
-    X(RETRY,            "retry")
+    X(CANCEL,           "cancel")           /* by a person, as are the next two */             \
+    X(RETRY,            "retry")                                                               \
+    X(RETRY_LOST,       "retry_lost")       /* likewise; files that nobody has are given up */
 /* clang-format on */
 
 enum hf_task_event {

@@ -115,6 +115,7 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
     struct hfs_cluster *cluster = cluster_of(agent);
     struct hf_event event = { .kind = HF_EVENT_ASK };
     Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+    Holdfast__V1__Root root = HOLDFAST__V1__ROOT__INIT;
     Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
 
     hfs_note(&cluster->world, "  %s asks %s %s", agent->config->name, ASKS[kind], agent->task);
@@ -143,6 +144,8 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
             (char *)"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         entry.store = (char *)"model";
         entry.key = (char *)body->key;
+        root.id = root.host = agent->host->name;
+        entry.root = cluster->cfg.own_files ? &root : NULL;
         event.ask.checkpoint = &entry;
     }
     if (cluster->ear.on_ask == NULL || !cluster->ear.on_ask(agent, cluster->ear.arg))

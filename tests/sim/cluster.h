@@ -62,6 +62,7 @@ struct hfs_cluster_config {
     unsigned steps_exact;      /* each task has so many; 0: as drawn */
     bool keeps_all;            /* a checkpoint after each step; else as drawn, ... */
     bool keeps_none;           /* ... or none at all */
+    bool own_files;            /* checkpoints lie in files of their host, which has its own */
     bool note_values;          /* in the transcript */
     uint64_t mutants;          /* rules that are missing (core/mutant.h) */
     const struct hfs_dropped *dropped; /* compares that are left out, or NULL */
@@ -248,6 +249,7 @@ void hfs_person_restart(struct hfs_cluster *cluster, const char *agent);
 void hfs_person_release(struct hfs_cluster *cluster, const char *agent);
 void hfs_person_cancel(struct hfs_cluster *cluster, const char *task);
 void hfs_person_retry(struct hfs_cluster *cluster, const char *task);
+void hfs_person_retry_lost(struct hfs_cluster *cluster, const char *task);
 void hfs_person_remove(struct hfs_cluster *cluster, const char *agent);
 void hfs_person_done(struct hfs_cluster *cluster);
 size_t hfs_person_count(const struct hfs_cluster *cluster); /* errands under way */

@@ -32,6 +32,7 @@ struct letter {
     struct hf_event event;
     char agent[HFS_TEXT], instance[HFS_TEXT], task[HFS_TEXT], text[HFS_TEXT], key[HFS_TEXT];
     Holdfast__V1__Checkpoint entry;
+    Holdfast__V1__Root root;
     Holdfast__V1__Report report;
 };
 
@@ -100,6 +101,10 @@ void hfs_link_tell(struct hfs_host *host, const struct hf_event *event)
             letter->entry.task = letter->task;
             letter->entry.key = (char *)keep(letter->key, event->ask.checkpoint->key);
             letter->event.ask.checkpoint = &letter->entry;
+            if (letter->entry.root != NULL) {
+                letter->root = *letter->entry.root;
+                letter->entry.root = &letter->root;
+            }
         }
     }
     hfs_timer_start(&cluster->world, &letter->timer,
@@ -297,6 +302,7 @@ static struct hf_node *make_node(struct hfs_host *host)
     Holdfast__V1__Spec specs[HFS_AGENTS];
     Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
     char *pools[] = { (char *)"default" }, *launchers[] = { (char *)"model" };
+    char *roots[] = { host->name };
     size_t count = 0;
 
     for (unsigned i = 0; i < cluster->cfg.agent_count; i++) {
@@ -315,6 +321,8 @@ static struct hf_node *make_node(struct hfs_host *host)
     record.n_pools = 1;
     record.launchers = launchers;
     record.n_launchers = 1;
+    record.roots = roots;
+    record.n_roots = cluster->cfg.own_files ? 1 : 0;
     record.version = (char *)"model";
     return hf_node_new(&(struct hf_node_config){
         .ns = HFS_NS,

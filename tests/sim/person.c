@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/task.h"
 #include "io/commit.h"
 #include "schema/json.h"
 #include "sim/cluster.h"
@@ -19,6 +20,7 @@ enum errand_kind {
     ERRAND_RELEASE,
     ERRAND_CANCEL,
     ERRAND_RETRY,
+    ERRAND_RETRY_LOST,
     ERRAND_REMOVE,
 };
 
@@ -158,6 +160,25 @@ static bool plan_release(struct hfs_errand *errand, struct hf_plan *plan)
     return true;
 }
 
+static bool plan_retry_lost(struct hfs_errand *errand, struct hf_plan *plan)
+{
+    const struct seen *seen = &errand->seen[0];
+    Holdfast__V1__Root lost = HOLDFAST__V1__ROOT__INIT;
+    Holdfast__V1__Task task;
+
+    if (seen->record == NULL)
+        return false;
+    task = *(const Holdfast__V1__Task *)seen->record;
+    if (task.root == NULL || !hf_task_next(&task, HF_TASK_RETRY_LOST).allowed)
+        return false;
+    lost = *task.root;
+    lost.lost = true;
+    task.root = &lost;
+    hf_row_retry(plan, &(struct hf_seen_task){ .seen = seen->seen, .task = &task },
+                 &errand->seen[1].seen);
+    return true;
+}
+
 /* False: there is nothing to do. */
 static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
 {
@@ -180,6 +201,7 @@ static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
             return false;
         hf_row_retry(plan, &task, &errand->seen[1].seen);
         return true;
+    case ERRAND_RETRY_LOST: return plan_retry_lost(errand, plan);
     case ERRAND_REMOVE:
         if (first->record == NULL || errand->seen[1].record != NULL)
             return false; /* it is gone already, or live */
@@ -220,7 +242,8 @@ static const struct hf_key *keys_of(const struct hfs_errand *errand, struct hf_k
     *ret_count = 0;
     if (errand->kind == ERRAND_SUBMIT)
         return keys;
-    if (errand->kind == ERRAND_CANCEL || errand->kind == ERRAND_RETRY)
+    if (errand->kind == ERRAND_CANCEL || errand->kind == ERRAND_RETRY ||
+        errand->kind == ERRAND_RETRY_LOST)
         first = HF_KEY_TASK, second = HF_KEY_RECOVERY;
     if (errand->kind == ERRAND_RELEASE)
         first = HF_KEY_HEALTH;
@@ -347,6 +370,12 @@ void hfs_person_retry(struct hfs_cluster *cluster, const char *task)
 {
     hfs_note(&cluster->world, "  retry %s", task);
     begin(errand_new(cluster, ERRAND_RETRY, task));
+}
+
+void hfs_person_retry_lost(struct hfs_cluster *cluster, const char *task)
+{
+    hfs_note(&cluster->world, "  retry %s without its files", task);
+    begin(errand_new(cluster, ERRAND_RETRY_LOST, task));
 }
 
 void hfs_person_remove(struct hfs_cluster *cluster, const char *agent)

@@ -317,6 +317,7 @@ static bool act_as_person(struct play *play, const struct hfs_act *act)
     case HFS_WORD_PERSON_RELEASE: hfs_person_release(cluster, act->name); break;
     case HFS_WORD_PERSON_CANCEL: hfs_person_cancel(cluster, act->name); break;
     case HFS_WORD_PERSON_RETRY: hfs_person_retry(cluster, act->name); break;
+    case HFS_WORD_PERSON_RETRY_LOST: hfs_person_retry_lost(cluster, act->name); break;
     default: return false;
     }
     return true;

@@ -27,7 +27,8 @@
     X(RESTART_POLICY,     "restart AGENT POLICY")                                              \
     X(STEPS,              "steps COUNT of TIME")                                               \
     X(KEEPS_ALL,          "checkpoint after every step")                                       \
-    X(KEEPS_NONE,         "no checkpoints")
+    X(KEEPS_NONE,         "no checkpoints")                                                    \
+    X(OWN_FILES,          "hosts share no files")
 
 #define HFS_ACTIONS(X)                                                                         \
     X(TASK,               "task NAME for NAME")                                                \
@@ -56,6 +57,7 @@
     X(PERSON_RELEASE,     "person release AGENT")                                              \
     X(PERSON_CANCEL,      "person cancel NAME")                                                \
     X(PERSON_RETRY,       "person retry NAME")                                                 \
+    X(PERSON_RETRY_LOST,  "person retry NAME without its files")                               \
     X(CORRUPT,            "checkpoint corrupt CHECKPOINT")                                     \
     X(LOSE,               "checkpoint lose CHECKPOINT")                                        \
     X(POISON,             "checkpoint poison CHECKPOINT")                                      \

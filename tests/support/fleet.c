@@ -249,7 +249,7 @@ void hft_fleet_host_again(struct hft_fleet *fleet, unsigned i)
 void hft_fleet_host(struct hft_fleet *fleet, unsigned i, ...)
 {
     const char *names[MOST_WORDS] = { NULL };
-    char list[400] = "", config[32];
+    char list[400] = "", config[32], directory[PATH_SIZE] = "";
     va_list more;
 
     va_start(more, i);
@@ -264,8 +264,13 @@ void hft_fleet_host(struct hft_fleet *fleet, unsigned i, ...)
                        k > 0 ? ", " : "", file);
     }
     (void)snprintf(config, sizeof config, "h%u.yaml", i + 1);
-    write_file(fleet, config, "host: h%u\nlaunchers: [worker.yaml]\n%s%s%s", i + 1,
-               list[0] != '\0' ? "agents: [" : "", list, list[0] != '\0' ? "]\n" : "");
+    if (fleet->files == HFT_FILES_SHARED)
+        (void)snprintf(directory, sizeof directory, "  directory: %s/shared\n",
+                       fleet->etcd.dir.path);
+    write_file(fleet, config, "host: h%u\nlaunchers: [worker.yaml]\n%s%s%s%s%s", i + 1,
+               list[0] != '\0' ? "agents: [" : "", list, list[0] != '\0' ? "]\n" : "",
+               fleet->files != HFT_FILES_NONE ? "checkpoints:\n  store: file\n" : "",
+               directory);
     hft_fleet_host_again(fleet, i);
 }
 

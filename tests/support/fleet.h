@@ -27,6 +27,7 @@ struct hft_fleet {
     struct hft_program hosts[HFT_FLEET_SIZE];
     hf_ms ttl;                       /* of agentds that are started from now on, and ... */
     char endpoint[HFT_ENDPOINT_MAX]; /* ... the etcd that they and controllers use */
+    enum { HFT_FILES_NONE, HFT_FILES_OWN, HFT_FILES_SHARED } files; /* of those: checkpoints */
     char ledger[HFT_PATH_MAX + 32];
     char crashed[HFT_PATH_MAX + 32]; /* made by whoever reached its crash point */
 };

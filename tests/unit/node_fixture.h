@@ -326,10 +326,12 @@ static inline struct hf_node *make_node(const struct hf_node_agent_config *agent
                                         const struct hf_node_policy *policy)
 {
     Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
-    char *launchers[] = { (char *)"sh" };
+    char *launchers[] = { (char *)"sh" }, *roots[] = { (char *)"mine" };
 
     record.launchers = launchers;
     record.n_launchers = 1;
+    record.roots = roots;
+    record.n_roots = 1;
     record.version = (char *)"1";
     struct hf_node_config cfg = {
         .ns = NS,

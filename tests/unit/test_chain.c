@@ -13,6 +13,7 @@
 #define CORRUPT    HF_CHAIN_CORRUPT
 #define MISSING    HF_CHAIN_MISSING
 #define BROKEN     HF_CHAIN_BROKEN
+#define ELSEWHERE  HF_CHAIN_ELSEWHERE
 #define UNREADABLE HF_CHAIN_UNREADABLE
 
 #define DIED HOLDFAST__V1__RECOVERY__RESULT__died
@@ -186,6 +187,19 @@ START_TEST(one_that_cannot_be_read_is_read_again_and_then_refused)
 }
 END_TEST
 
+START_TEST(one_that_lies_elsewhere_is_refused_at_once_whatever_is_older)
+{
+    struct hf_chain c = begin(7, NULL);
+
+    answer(&c, 7, CORRUPT);
+    answer(&c, 6, ELSEWHERE);
+    expect(&c, REFUSE, 0, true, "does not have");
+    ck_assert_int_eq(c.at, 6);
+    hf_chain_on_verified(&c, 6, VALID, 5); /* nobody asked */
+    expect(&c, REFUSE, 0, true, "does not have");
+}
+END_TEST
+
 START_TEST(a_walk_ends_after_so_many_answers)
 {
     struct hf_chain c = begin(1000, NULL);
@@ -314,6 +328,7 @@ int main(void)
     tcase_add_test(t, the_link_is_followed_where_there_is_one);
     tcase_add_test(t, one_that_names_itself_or_a_newer_one_is_broken_even_if_it_is_whole);
     tcase_add_test(t, one_that_cannot_be_read_is_read_again_and_then_refused);
+    tcase_add_test(t, one_that_lies_elsewhere_is_refused_at_once_whatever_is_older);
     tcase_add_test(t, a_walk_ends_after_so_many_answers);
     tcase_add_test(t, what_was_not_asked_for_changes_nothing);
     tcase_add_loop_test(t, the_answer_is_the_newest_that_is_whole_and_no_poison, 0, 500);

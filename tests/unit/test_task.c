@@ -36,6 +36,8 @@ static const struct {
     { QUEUED, HF_TASK_REVIEW, NEEDS_REVIEW },
     { QUEUED, HF_TASK_CANCEL, CANCELLED },
     { QUEUED, HF_TASK_RETRY, PENDING },
+    { QUEUED, HF_TASK_RETRY_LOST, PENDING },
+    { PENDING, HF_TASK_RETRY_LOST, PENDING },
 
     { PENDING, HF_TASK_UNRESERVE, PENDING },
     { PENDING, HF_TASK_CLAIM, ACKNOWLEDGED },
@@ -68,6 +70,9 @@ static const struct {
     { FAILED, HF_TASK_RETRY, PENDING },
     { CANCELLED, HF_TASK_RETRY, PENDING },
     { NEEDS_REVIEW, HF_TASK_RETRY, PENDING },
+    { FAILED, HF_TASK_RETRY_LOST, PENDING },
+    { CANCELLED, HF_TASK_RETRY_LOST, PENDING },
+    { NEEDS_REVIEW, HF_TASK_RETRY_LOST, PENDING },
     { NEEDS_REVIEW, HF_TASK_CANCEL, CANCELLED },
 };
 
@@ -152,7 +157,7 @@ END_TEST
 
 static bool is_by_a_person(enum hf_task_event event)
 {
-    return event == HF_TASK_CANCEL || event == HF_TASK_RETRY;
+    return event == HF_TASK_CANCEL || event == HF_TASK_RETRY || event == HF_TASK_RETRY_LOST;
 }
 
 START_TEST(what_has_ended_is_left_by_a_person_alone)
