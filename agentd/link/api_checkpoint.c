@@ -112,7 +112,7 @@ static void on_entry(const struct hf_intent_reply *reply, void *arg)
         link_chain_prune(put->link, put->agent, put->task, reply->seq);
     } else {
         if (reply->err == HF_ECONFLICT || reply->err == HF_EINVAL || reply->err == HF_ENOENT)
-            link_store_drop(put->link->store, put->task, put->store, put->key);
+            link_store_drop(put->link->store, put->task, put->store, put->key, put->size);
         if (call != NULL)
             link_call_error(call, reply->err, reply->text);
     }
@@ -132,7 +132,7 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     int rc = stored->err;
 
     if (rc == HF_OK && call == NULL) /* nobody names it, so nobody would remove it either */
-        link_store_drop(put->link->store, put->task, stored->store, stored->key);
+        link_store_drop(put->link->store, put->task, stored->store, stored->key, stored->size);
     if (rc != HF_OK || call == NULL) {
         call = end_put(put);
         if (call != NULL)
@@ -146,7 +146,7 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     fill_entry(put, &entry, &root);
     rc = link_ask(call->process, &ask, on_entry, put, &ignored);
     if (rc != HF_OK) {
-        link_store_drop(put->link->store, put->task, stored->store, stored->key);
+        link_store_drop(put->link->store, put->task, stored->store, stored->key, stored->size);
         link_call_error(end_put(put), rc, NULL);
     }
 }

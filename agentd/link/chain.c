@@ -133,6 +133,7 @@ struct removal {
     char task[HF_NAME_SIZE];
     char store[8];
     char key[LINK_STORE_KEY_BYTES];
+    int64_t size;
 };
 
 static void on_removed(const struct hf_txn_result *result, void *arg)
@@ -141,7 +142,8 @@ static void on_removed(const struct hf_txn_result *result, void *arg)
 
     /* What is left is removed with the next checkpoint. */
     if (result->result.err == HF_OK && result->succeeded)
-        link_store_drop(removal->link->store, removal->task, removal->store, removal->key);
+        link_store_drop(removal->link->store, removal->task, removal->store, removal->key,
+                        removal->size);
     free(removal);
 }
 
@@ -173,6 +175,7 @@ static void remove_entry(const struct prune *prune, const Holdfast__V1__Checkpoi
     (void)snprintf(removal->task, sizeof removal->task, "%s", entry->task);
     (void)snprintf(removal->store, sizeof removal->store, "%s", entry->store);
     (void)snprintf(removal->key, sizeof removal->key, "%s", entry->key);
+    removal->size = entry->size;
     if (hf_key_format(ns, &(struct hf_key){ HF_KEY_AGENT_LIVE, .name = prune->agent }, live,
                       NULL) < 0 ||
         hf_key_format(

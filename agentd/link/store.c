@@ -16,7 +16,10 @@
 #include "schema/json.h"
 #include "schema/keys.h"
 
-enum { COUNT_AGAIN_MS = 60000 };
+enum {
+    COUNT_AGAIN_MS = 60000,
+    COUNT_SOON_MS = 1000, /* before somebody is refused */
+};
 
 /* Jobs. */
 
@@ -141,9 +144,14 @@ static void on_etcd_put(const struct hf_txn_result *result, void *arg)
     link_store_finish(job, HF_OK, NULL);
 }
 
+static void count(struct link_store_job *job);
+
+/* Others drop bodies, too: nobody is refused on what was counted long ago. */
 static void on_etcd_full(struct link_store_job *job)
 {
-    if (job->store->cfg.choice == LINK_STORE_AUTO)
+    if (hf_backend_now(&job->store->cfg.backend) - job->store->counted_at >= COUNT_SOON_MS)
+        count(job);
+    else if (job->store->cfg.choice == LINK_STORE_AUTO)
         file_put(job);
     else
         fail(job, HF_ELIMIT,
@@ -173,7 +181,7 @@ static void etcd_put(struct link_store_job *job)
         fail(job, rc, hf_err_text(rc));
 }
 
-/* How much there is: counted now and then, and added to in between. */
+/* How much there is: counted now and then, and kept up to date in between. */
 static void on_counted(const struct hf_range_result *result, void *arg)
 {
     struct link_store_job *job = arg;
@@ -203,7 +211,7 @@ static void on_counted(const struct hf_range_result *result, void *arg)
     etcd_put(job);
 }
 
-static void count_then_put(struct link_store_job *job)
+static void count(struct link_store_job *job)
 {
     const struct hf_backend *backend = &job->store->cfg.backend;
     struct hf_range_request request = { .range.prefix = true };
@@ -211,16 +219,23 @@ static void count_then_put(struct link_store_job *job)
     int len = hf_key_prefix(job->store->cfg.ns, HF_KEY_IN_CHECKPOINTS, NULL, prefix, NULL);
     int rc = len < 0 ? len : HF_OK;
 
-    if (job->store->counted &&
-        hf_backend_now(backend) - job->store->counted_at < COUNT_AGAIN_MS) {
-        etcd_put(job);
-        return;
-    }
+    job->counting = 0;
     request.range.key = (struct hf_bytes){ prefix, len > 0 ? (size_t)len : 0 };
     if (rc == HF_OK)
         rc = backend->ops->list(backend->self, &request, on_counted, job, &job->list);
     if (rc != HF_OK)
         fail(job, rc, hf_err_text(rc));
+}
+
+static void count_then_put(struct link_store_job *job)
+{
+    const struct link_store *store = job->store;
+
+    if (store->counted &&
+        hf_backend_now(&store->cfg.backend) - store->counted_at < COUNT_AGAIN_MS)
+        etcd_put(job);
+    else
+        count(job);
 }
 
 static void on_etcd_get(const struct hf_range_result *result, void *arg)
@@ -257,10 +272,15 @@ static void etcd_get(struct link_store_job *job)
         fail(job, rc, "the checkpoint's key makes no sense");
 }
 
+/* What is left is not named by anything. */
 static void on_etcd_dropped(const struct hf_txn_result *result, void *arg)
 {
-    (void)result; /* what is left is not named by anything */
-    link_store_finish(arg, HF_OK, NULL);
+    struct link_store_job *job = arg;
+    struct link_store *store = job->store;
+
+    if (result->result.err == HF_OK && store->total >= job->want_size)
+        store->total -= job->want_size;
+    link_store_finish(job, HF_OK, NULL);
 }
 
 static void etcd_drop(struct link_store_job *job)
@@ -410,13 +430,14 @@ void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *en
 }
 
 void link_store_drop(struct link_store *store, const char *task, const char *name,
-                     const char *key)
+                     const char *key, int64_t size)
 {
     struct link_store_job *job = link_store_new_job(store, task, NULL, NULL);
 
     if (job == NULL)
         return;
     (void)snprintf(job->key, sizeof job->key, "%s", key);
+    job->want_size = size;
     job->in_etcd = strcmp(name, "etcd") == 0;
     if (job->in_etcd)
         etcd_drop(job);

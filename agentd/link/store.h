@@ -67,8 +67,8 @@ void link_store_put(struct link_store *store, const char *task, struct hf_bytes 
 void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *entry,
                     link_stored_fn fn, void *arg);
 
-/* Removes a body, as far as that is possible. */
+/* Removes a body of that size, as far as that is possible. */
 void link_store_drop(struct link_store *store, const char *task, const char *name,
-                     const char *key);
+                     const char *key, int64_t size);
 
 #endif

@@ -36,12 +36,20 @@ static void expect_answer(const char *file, const char *part)
 }
 
 /* As if others had kept that much in etcd. */
+static void use_budget(long long bytes)
+{
+    char entry[200];
+
+    (void)snprintf(entry, sizeof entry,
+                   "{\"task\":\"other\",\"seq\":\"1\",\"size\":\"%lld\",\"store\":\"etcd\","
+                   "\"key\":\"7\"}",
+                   bytes);
+    (void)hft_put(&hand, ROOT "checkpoints/other/0000000000000000001", entry, HF_NO_LEASE);
+}
+
 static void use_up_budget(void)
 {
-    (void)hft_put(&hand, ROOT "checkpoints/other/00000000000000000001",
-                  "{\"task\":\"other\",\"seq\":\"1\",\"size\":\"67108800\",\"store\":\"etcd\","
-                  "\"key\":\"7\"}",
-                  HF_NO_LEASE);
+    use_budget(67108800);
 }
 
 START_TEST(what_fits_goes_into_etcd_and_the_rest_into_files)
@@ -78,6 +86,34 @@ START_TEST(who_asks_for_etcd_alone_is_told_of_the_other_stores)
     expect_answer("small.answer", "429");
     expect_answer("large.answer", "checkpoints.store");
     expect_answer("large.answer", "413");
+    (void)stop(agentd);
+}
+END_TEST
+
+/* There is room for ten, and six at most are there at a time. */
+#define MANY                                                                                   \
+    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
+    "-d '' " TASKS "t1/start; head -c 65536 /dev/zero >body; "                                 \
+    "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 "  \
+    "30; "                                                                                     \
+    "do " CURL "-T body " CHECKPOINT " >>answers; echo >>answers; done; "                      \
+    "mv answers all; exec sleep 600"
+
+START_TEST(what_is_dropped_makes_room)
+{
+    pid_t agentd;
+    char *answers;
+    int count = 0;
+
+    use_budget(67108864 - 10 * 65536);
+    submit("t1", "r1", "x");
+    agentd = start("a1", (const char *[]){ "sh", "-c", MANY, dir.path, NULL });
+    await_line("all", "\"seq\":\"30\"");
+    answers = read_file("all");
+    for (const char *at = answers; (at = strstr(at, "\"store\":\"etcd\"")) != NULL; at++)
+        count++;
+    ck_assert_msg(count == 30, "%d of 30 are in etcd: %s", count, answers);
+    free(answers);
     (void)stop(agentd);
 }
 END_TEST
@@ -146,6 +182,7 @@ int main(void)
     tcase_add_test(stories, what_fits_goes_into_etcd_and_the_rest_into_files);
     tcase_add_test(stories, files_go_on_when_etcd_has_no_room);
     tcase_add_test(stories, who_asks_for_etcd_alone_is_told_of_the_other_stores);
+    tcase_add_test(stories, what_is_dropped_makes_room);
     tcase_add_test(stories, who_asks_for_files_gets_files);
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
     return hft_suite_run("agentd: stores", stories, NULL);
