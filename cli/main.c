@@ -29,6 +29,7 @@ static const struct cli_command *const COMMANDS[] = {
     &CLI_TASK_WATCH,
     &CLI_TASK_CANCEL,
     &CLI_TASK_RETRY,
+    &CLI_TASK_RM,
     &CLI_START,
     &CLI_STOP,
     &CLI_RESTART,

@@ -56,6 +56,17 @@ static const struct hf_option TABLE[] = {
                 "another host of their pool.",
     },
     {
+        .key = "checkpoints.keep",
+        .flag = "keep-checkpoints",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_settings, keep_chain),
+        .min = 0,
+        .max = INT64_C(2592000000),
+        .preset = "1h",
+        .help = "How long the checkpoints of a task that was completed or cancelled are kept. "
+                "Those of one that failed stay until it is removed.",
+    },
+    {
         .key = "recovery.backoff",
         .flag = "recovery-backoff",
         .value = "DURATION",
@@ -139,6 +150,7 @@ struct hf_engine_policy ctl_settings_get_policy(const struct ctl_settings *setti
     policy.recover.agent_limit = (uint32_t)settings->recovery_hourly_limit;
     policy.recover.probation = settings->recovery_probation;
     policy.placement.home_grace = settings->home_grace;
+    policy.task.keep_chain = settings->keep_chain;
     return policy;
 }
 

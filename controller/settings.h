@@ -13,6 +13,7 @@ struct ctl_settings {
     const char *listen;
     const char *port_file;
     hf_ms home_grace;
+    hf_ms keep_chain;
     hf_ms recovery_backoff;
     int64_t recovery_limit, recovery_hourly_limit;
     hf_ms recovery_probation;

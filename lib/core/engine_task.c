@@ -272,6 +272,31 @@ static int decide_owned(struct hf_engine *e, struct hf_task *task, struct hf_int
     return hf_engine_reset(e, task, &death, ret);
 }
 
+/* Nobody goes on with it any more. One that failed, or that a person has to look at, keeps what
+ * it had. */
+static bool is_over(const struct hf_engine *e, const Holdfast__V1__Task *task)
+{
+    return task->state == HOLDFAST__V1__TASK__STATE__completed ||
+           task->state == HOLDFAST__V1__TASK__STATE__cancelled ||
+           hf_mutated(e, HF_MUTANT_ANY_CHAIN);
+}
+
+static int sweep_chain(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret)
+{
+    static const char WHY[] = "it is over, and its checkpoints were kept for long enough";
+    struct hf_task_state *state = hf_task_state(task);
+    struct hf_seen_task seen = seen_of(task);
+    hf_ms due = state->since + e->policy.task.keep_chain;
+
+    if (e->now < due && !hf_mutated(e, HF_MUTANT_ANY_CHAIN)) {
+        hf_engine_wake(e, &state->item, due);
+        return 0;
+    }
+    hf_draft_begin(e, ret);
+    hf_row_sweep_chain(&ret->plan, &e->term, &seen);
+    return hf_draft_end(e, ret, &state->item, NULL, WHY);
+}
+
 int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret)
 {
     const Holdfast__V1__Task *record = hf_task_record(task);
@@ -284,6 +309,8 @@ int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_i
     rc = judge_recovery(e, task, ret);
     if (rc == 0 && record->state == HOLDFAST__V1__TASK__STATE__pending)
         rc = decide_pending(e, task, ret);
+    if (rc == 0 && record->checkpoint != NULL && is_over(e, record))
+        rc = sweep_chain(e, task, ret);
     return rc;
 }
 

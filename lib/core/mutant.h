@@ -30,7 +30,8 @@
     X(NO_PROMOTE,       "a queued task stays queued")                                          \
     X(NO_GENERATION,    "a restored etcd goes on with the old numbers")                        \
     X(NO_BAD,           "what cannot be read is taken for absent")                             \
-    X(ANY_EXIT,         "any exit is taken for that of the last life")
+    X(ANY_EXIT,         "any exit is taken for that of the last life")                         \
+    X(ANY_CHAIN,        "checkpoints of a task are removed although it is not over")
 
 /* Rules of an agentd. */
 #define HF_MUTANT_NODE_MAP(X)                                                                  \

@@ -35,15 +35,14 @@ static const char *keep(struct hf_plan *plan, char *text)
     return text;
 }
 
-static const char *key_text(struct hf_plan *plan, const struct hf_key *key)
+/* `len` as hf_key_format and hf_key_prefix return it. */
+static const char *keep_key(struct hf_plan *plan, const char *text, int len,
+                            const struct hf_error *why)
 {
-    char text[HF_KEY_SIZE];
-    struct hf_error why = { "" };
-    int len = hf_key_format(plan->ns, key, text, &why);
     char *copy;
 
     if (len < 0) {
-        hf_plan_fail(plan, len, why.text);
+        hf_plan_fail(plan, len, why->text);
         return NULL;
     }
     copy = hf_strdup(text);
@@ -52,6 +51,15 @@ static const char *key_text(struct hf_plan *plan, const struct hf_key *key)
         return NULL;
     }
     return keep(plan, copy);
+}
+
+static const char *key_text(struct hf_plan *plan, const struct hf_key *key)
+{
+    char text[HF_KEY_SIZE];
+    struct hf_error why = { "" };
+    int len = hf_key_format(plan->ns, key, text, &why);
+
+    return keep_key(plan, text, len, &why);
 }
 
 static bool same_text(struct hf_bytes a, struct hf_bytes b)
@@ -110,14 +118,19 @@ void hf_plan_guard_same(struct hf_plan *plan, struct hf_key key, int64_t mod_rev
         add_guard(plan, key, (struct hf_plan_guard){ .what = HF_GUARD_TEXT, .text = text });
 }
 
+static bool has_room(struct hf_plan *plan)
+{
+    if (plan->err == HF_OK && plan->write_count == HF_PLAN_WRITES)
+        hf_plan_fail(plan, HF_ELIMIT, "a plan has too many writes");
+    return plan->err == HF_OK;
+}
+
 static struct hf_plan_write *add_write(struct hf_plan *plan, const struct hf_key *key)
 {
     struct hf_plan_write *write = &plan->writes[plan->write_count];
     const char *text;
 
-    if (plan->err == HF_OK && plan->write_count == HF_PLAN_WRITES)
-        hf_plan_fail(plan, HF_ELIMIT, "a plan has too many writes");
-    if (plan->err != HF_OK)
+    if (!has_room(plan))
         return NULL;
     text = key_text(plan, key);
     for (size_t i = 0; text != NULL && i < plan->write_count; i++) {
@@ -254,6 +267,19 @@ void hf_plan_put_body(struct hf_plan *plan, struct hf_key key, struct hf_bytes b
 void hf_plan_delete(struct hf_plan *plan, struct hf_key key)
 {
     (void)add_write(plan, &key);
+}
+
+void hf_plan_delete_all(struct hf_plan *plan, enum hf_key_scope scope, const char *name)
+{
+    char text[HF_KEY_SIZE];
+    struct hf_error why = { "" };
+    const char *key;
+
+    if (!has_room(plan))
+        return;
+    key = keep_key(plan, text, hf_key_prefix(plan->ns, scope, name, text, &why), &why);
+    if (key != NULL)
+        plan->writes[plan->write_count++] = (struct hf_plan_write){ .key = key, .all = true };
 }
 
 struct hf_bytes hf_plan_find_put(const struct hf_plan *plan, struct hf_key key)

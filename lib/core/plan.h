@@ -41,6 +41,7 @@ struct hf_plan_write {
     const char *value; /* NULL: the key is deleted */
     size_t value_len;
     int64_t lease; /* 0: none */
+    bool all;      /* of a delete: every key that begins like this one */
 };
 
 /* Read-only for callers. */
@@ -79,6 +80,8 @@ void hf_plan_put(struct hf_plan *plan, struct hf_key key, const ProtobufCMessage
 /* Puts a body: bytes as they are, beside the record that names them. */
 void hf_plan_put_body(struct hf_plan *plan, struct hf_key key, struct hf_bytes body);
 void hf_plan_delete(struct hf_plan *plan, struct hf_key key);
+/* Deletes every key in a scope; none of them may be guarded or written otherwise. */
+void hf_plan_delete_all(struct hf_plan *plan, enum hf_key_scope scope, const char *name);
 
 /* The value that the key is put with, which a NUL follows; nothing where it is not. Borrowed.
  */

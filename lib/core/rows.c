@@ -490,6 +490,36 @@ void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *
     hf_row_remove_agent(plan, agent, spec);
 }
 
+static void delete_chain(struct hf_plan *plan, const char *task)
+{
+    hf_plan_delete_all(plan, HF_KEY_IN_CHECKPOINTS_TASK, task);
+    hf_plan_delete_all(plan, HF_KEY_IN_DATA_CHECKPOINTS, task);
+}
+
+void hf_row_sweep_chain(struct hf_plan *plan, const struct hf_term *term,
+                        const struct hf_seen_task *task)
+{
+    Holdfast__V1__Task next = *task->task;
+
+    guard_term(plan, term);
+    next.checkpoint = NULL;
+    next.root = NULL;
+    put_task(plan, task, &next);
+    delete_chain(plan, next.id);
+}
+
+void hf_row_remove_task(struct hf_plan *plan, const struct hf_seen_task *task)
+{
+    const char *id = task->task->id;
+
+    guard_mod(plan, TASK(id), &task->seen);
+    hf_plan_delete(plan, TASK(id));
+    hf_plan_delete(plan, PENDING(task->task->role, id));
+    hf_plan_delete(plan, RECOVERY(id));
+    hf_plan_delete_all(plan, HF_KEY_IN_DATA_TASK, id);
+    delete_chain(plan, id);
+}
+
 void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record)
 {
     guard_absent(plan, HOST_LIVE(host));

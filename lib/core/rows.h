@@ -236,6 +236,14 @@ void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct h
 void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *agent,
                   const struct hf_seen *spec);
 
+/* sweep a chain: L, M(task) that is over. Its checkpoints, entries and bodies; the task, which
+ * names none any more. */
+void hf_row_sweep_chain(struct hf_plan *plan, const struct hf_term *term,
+                        const struct hf_seen_task *task);
+
+/* remove a task: M(task) that is over. All its keys. */
+void hf_row_remove_task(struct hf_plan *plan, const struct hf_seen_task *task);
+
 /* remove a host: live absent, M(record). Its record. */
 void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record);
 

@@ -183,6 +183,7 @@ struct hf_task_policy hf_task_policy_default(void)
         .start_within = 120000,
         .alert_after = 300000,
         .review_after = 86400000,
+        .keep_chain = 3600000,
     };
 }
 
@@ -195,6 +196,8 @@ int hf_task_policy_check(const struct hf_task_policy *p, const char **ret_why)
     else if (p->review_after <= p->alert_after)
         *ret_why =
             "task.review_after must come after task.alert_after, or nobody is told first";
+    else if (p->keep_chain < 0 || p->keep_chain > LIMIT_MAX)
+        *ret_why = "task.keep_chain must be 0..30 days";
     else if (p->start_within > LIMIT_MAX || p->review_after > LIMIT_MAX)
         *ret_why = "task.start_within and task.review_after must not be above 30 days";
     else

@@ -71,14 +71,15 @@ bool hf_task_is_owned(Holdfast__V1__Task__State state);
 bool hf_task_is_final(Holdfast__V1__Task__State state);
 bool hf_task_is_claimable(Holdfast__V1__Task__State state);
 
-/* How long a task may wait for somebody else. */
+/* How long a task may wait for somebody else, and be of use. */
 struct hf_task_policy {
     hf_ms start_within; /* acknowledged but not started: released */
     hf_ms alert_after;  /* pending while no agent of its role is there: somebody is told, */
     hf_ms review_after; /* and a person has to look */
+    hf_ms keep_chain;   /* completed or cancelled: its checkpoints are removed */
 };
 
-/* 2 min, 5 min, 24 h. Cannot fail. */
+/* 2 min, 5 min, 24 h, 1 h. Cannot fail. */
 struct hf_task_policy hf_task_policy_default(void);
 
 /* HF_EINVAL, and a sentence in *ret_why, when the policy contradicts itself. */

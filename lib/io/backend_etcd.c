@@ -95,7 +95,7 @@ static void add_write(struct hf_txn *txn, const struct hf_plan_write *write)
     struct hf_bytes key = hf_bytes_of(write->key);
 
     if (write->value == NULL)
-        hf_txn_then_delete(txn, (struct hf_key_range){ .key = key });
+        hf_txn_then_delete(txn, (struct hf_key_range){ .key = key, .prefix = write->all });
     else
         hf_txn_then_put(txn, key,
                         (struct hf_bytes){ .data = write->value, .len = write->value_len },

@@ -241,6 +241,8 @@ START_TEST(a_task_is_submitted_once_followed_cancelled_and_retried)
     expect_error(4, "there is another task t1 already");
     cli("task", "watch", "t1", "--until", "completed", "--timeout", "200ms");
     expect(124, "pending\n");
+    cli("task", "rm", "t1");
+    expect_error(4, "task t1 is pending, so somebody may still work on it");
     cli("task", "cancel", "t1", "--reason", "no longer needed", "-o", "name");
     expect(0, "t1\n");
     ck_assert_int_eq(look("pending/writer/t1").count, 0);
@@ -253,6 +255,14 @@ START_TEST(a_task_is_submitted_once_followed_cancelled_and_retried)
     ck_assert_int_eq(look("pending/writer/t1").count, 1);
     cli("task", "retry", "t1");
     expect_error(4, "task t1 cannot be retried");
+    cli("task", "retry", "t1", "--lost-files");
+    expect_error(2, "does not lie in files");
+    cli("task", "cancel", "t1", "-o", "name");
+    cli("task", "rm", "t1");
+    expect(0, "t1: removed\n");
+    ck_assert_int_eq(look("tasks/t1").count, 0);
+    cli("task", "rm", "t1");
+    expect_error(3, "there is no task t1");
 }
 END_TEST
 

@@ -61,7 +61,7 @@ static void expect_that_it_waits(void)
         (void)hft_fleet_until_done(&fleet, (char[]){ *other, '\0' }, 2);
     hft_fleet_await(&fleet, "tasks/t", "\"state\":\"pending\"");
     ck_assert_uint_eq(hft_fleet_workers(&fleet, "t"), 1);
-    ck_assert_uint_eq(hft_fleet_count(&fleet, HFT_ROOT "health/", "\"held\":true"), 0);
+    ck_assert_uint_eq(hft_fleet_count(&fleet, "health/", "\"held\":true"), 0);
 }
 
 START_TEST(a_task_waits_for_the_host_that_has_its_files)

@@ -95,7 +95,7 @@ static struct hfs_op op_of(const struct hf_plan_write *write)
     struct hfs_op op = { .kind = HFS_DELETE };
 
     if (write->value == NULL) {
-        op.erase = (struct hfs_range){ .key = bytes_of(write->key) };
+        op.erase = (struct hfs_range){ .key = bytes_of(write->key), .prefix = write->all };
         return op;
     }
     op.kind = HFS_PUT;

@@ -332,6 +332,11 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
     if (hfs_check_is_final(old->state) && task->state != old->state && !by_person)
         hfs_check_violate(check, "I6 %s was %s and is %s", old->name,
                           hfs_check_state_name(old->state), hfs_check_state_name(task->state));
+    if (old->head != 0 && task->checkpoint == NULL &&
+        task->state != HOLDFAST__V1__TASK__STATE__completed &&
+        task->state != HOLDFAST__V1__TASK__STATE__cancelled)
+        hfs_check_violate(check, "I5 %s is %s and forgets its checkpoints", old->name,
+                          hfs_check_state_name(task->state));
     judge_owner(check, old, change, task);
     judge_reservation(check, old, change, task);
     if (is_recovery(old, change, task))
@@ -392,8 +397,14 @@ static void judge_checkpoint(struct hfs_check *check, const struct c_change *cha
     const Holdfast__V1__Task *record =
         next != NULL ? (const Holdfast__V1__Task *)next->record : NULL;
 
-    if (entry == NULL)
+    if (entry == NULL) {
+        if (change->deleted && (record == NULL || record->checkpoint != NULL ||
+                                (record->state != HOLDFAST__V1__TASK__STATE__completed &&
+                                 record->state != HOLDFAST__V1__TASK__STATE__cancelled)))
+            hfs_check_violate(check, "I5 checkpoint %lld of %s is removed, and it is not over",
+                              (long long)change->key.seq, task->name);
         return;
+    }
     if (change->entry->version > 1)
         hfs_check_violate(check, "I5 checkpoint %lld of %s was overwritten",
                           (long long)change->key.seq, task->name);

@@ -63,6 +63,7 @@ struct hfs_cluster_config {
     bool keeps_all;            /* a checkpoint after each step; else as drawn, ... */
     bool keeps_none;           /* ... or none at all */
     bool own_files;            /* checkpoints lie in files of their host, which has its own */
+    hf_ms keep_chain;          /* of a task that is over; 0: as long as by default */
     bool note_values;          /* in the transcript */
     uint64_t mutants;          /* rules that are missing (core/mutant.h) */
     const struct hfs_dropped *dropped; /* compares that are left out, or NULL */

@@ -112,6 +112,7 @@ void hfs_controller_start(struct hfs_controller *controller)
     struct hfs_cluster *cluster = controller->cluster;
     struct hfs_brain *brain = hfs_alloc(sizeof *brain);
     struct hf_lease_policy lease = hf_lease_policy_default();
+    struct hf_engine_policy policy = hf_engine_policy_default();
     struct hf_backend backend;
     bool was;
     char leader[128];
@@ -122,6 +123,8 @@ void hfs_controller_start(struct hfs_controller *controller)
                                     .on_intent = on_intent,
                                     .arg = brain };
 
+    if (cluster->cfg.keep_chain != 0)
+        policy.task.keep_chain = cluster->cfg.keep_chain;
     sweep(cluster);
     hfs_note(&cluster->world, "%s begins", controller->name);
     brain->controller = controller;
@@ -131,7 +134,7 @@ void hfs_controller_start(struct hfs_controller *controller)
     brain->engine =
         hf_engine_new(&(struct hf_engine_config){ .ns = HFS_NS,
                                                   .id = controller->name,
-                                                  .policy = hf_engine_policy_default(),
+                                                  .policy = policy,
                                                   .mutants = cluster->cfg.mutants,
                                                   .seed = hfs_random_next(&cluster->dice) });
     controller->brain = brain;

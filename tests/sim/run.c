@@ -129,6 +129,7 @@ void hfs_run_draw(struct hfs_run *run, uint64_t seed)
         cfg->make_fail_percent = (uint8_t)draw(&dice, 50);
     if (hfs_random_percent(&dice, 20))
         cfg->stubborn_percent = 50;
+    cfg->keep_chain = 1 + (hf_ms)(seed % 30) * 1000; /* histories that were known stay so */
     cfg->step_max = 200 + draw(&dice, 4000);
     run->duration = 10000 + (hf_ms)draw(&dice, 120000);
     for (unsigned i = 0; i < tasks; i++) {

@@ -454,6 +454,9 @@ static void tell_change(struct told *told, const struct change *change)
         if (change->after != NULL)
             say(told, "keeps checkpoint %lld of %s", (long long)change->key.seq,
                 change->key.name);
+        else
+            say(told, "removes checkpoint %lld of %s", (long long)change->key.seq,
+                change->key.name);
         break;
     case HF_KEY_LEADER: tell_leader(told, change); break;
     case HF_KEY_META: tell_meta(told, change); break;

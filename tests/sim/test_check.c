@@ -81,6 +81,15 @@ static void put(const struct hfs_process *from, const char *key, const char *val
     serve(from, &request);
 }
 
+static void erase(const struct hfs_process *from, const char *key)
+{
+    struct hfs_op op = { .kind = HFS_DELETE, .erase.key = { key, strlen(key) } };
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    request.txn.then = (struct hfs_ops){ &op, 1 };
+    serve(from, &request);
+}
+
 static void submit(const char *task)
 {
     char text[200], key[100], index[100];
@@ -204,6 +213,26 @@ END_TEST
 START_TEST(i5_a_checkpoint_that_is_not_the_head)
 {
     put(&agentd, NS "checkpoints/t/0000000000000000001", ENTRY("1", "0"), 0);
+    expect("I5");
+}
+END_TEST
+
+START_TEST(i5_checkpoints_that_are_removed_from_a_task_at_work)
+{
+    put_two(&agentd, NS "checkpoints/t/0000000000000000001", ENTRY("1", "0"), NS "tasks/t",
+            HEAD("1"));
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    erase(&agentd, NS "checkpoints/t/0000000000000000001");
+    expect("I5");
+}
+END_TEST
+
+START_TEST(i5_a_task_at_work_that_forgets_its_checkpoints)
+{
+    put_two(&agentd, NS "checkpoints/t/0000000000000000001", ENTRY("1", "0"), NS "tasks/t",
+            HEAD("1"));
+    put(&agentd, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\"," OWNED "}", 0);
     expect("I5");
 }
 END_TEST
@@ -355,6 +384,8 @@ int main(void)
     tcase_add_test(t, i4_a_controller_that_does_not_lead);
     tcase_add_test(t, i5_a_checkpoint_that_leaves_one_out);
     tcase_add_test(t, i5_a_checkpoint_that_is_not_the_head);
+    tcase_add_test(t, i5_checkpoints_that_are_removed_from_a_task_at_work);
+    tcase_add_test(t, i5_a_task_at_work_that_forgets_its_checkpoints);
     tcase_add_test(t, i13_a_death_that_is_counted_against_another_checkpoint);
     tcase_add_test(t, i13_a_successor_that_goes_on_from_what_its_task_does_not_name);
     tcase_add_test(t, i6_a_final_state_that_is_left);

@@ -131,6 +131,14 @@ static inline void erase_pair(const char *key)
         tell_pair(key, NULL);
 }
 
+static inline void erase_all(const char *prefix)
+{
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (pairs[i].value != NULL && strncmp(pairs[i].key, prefix, strlen(prefix)) == 0)
+            erase_pair(pairs[i].key);
+    }
+}
+
 static inline bool holds(const struct hf_plan_guard *guard)
 {
     const struct pair *pair = find_pair(guard->key);
@@ -171,6 +179,8 @@ static inline bool execute(const struct hf_plan *plan)
 
         if (write->value != NULL)
             store_pair(write->key, write->value, write->value_len, write->lease);
+        else if (write->all)
+            erase_all(write->key);
         else
             erase_pair(write->key);
     }
@@ -191,8 +201,10 @@ static inline void note_write(const struct hf_intent *intent)
     } else {
         for (size_t i = 0; i < intent->plan.write_count; i++) {
             const struct hf_plan_write *write = &intent->plan.writes[i];
-            const char *key = write->key + strlen("/holdfast/" NS "/");
+            const char *key = write->key;
 
+            if (strncmp(key, "/holdfast/" NS "/", strlen("/holdfast/" NS "/")) == 0)
+                key += strlen("/holdfast/" NS "/");
             if (strncmp(key, "events/", 7) == 0)
                 continue;
             hf_buf_printf(&said, "%s%s %s", lead, write->value != NULL ? "put" : "delete", key);

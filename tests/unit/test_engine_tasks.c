@@ -174,6 +174,50 @@ START_TEST(a_task_without_a_role_cannot_be_acted_on_and_is_told_of_once)
 }
 END_TEST
 
+#define OVER(state, more)                                                                      \
+    "{\"id\":\"t\",\"role\":\"r\",\"state\":\"" state "\",\"checkpoint\":{\"seq\":\"2\"}" more \
+    "}"
+
+static const struct {
+    const char *task;
+    bool goes;
+} CHAINS[] = {
+    { OVER("completed", ",\"root\":{\"id\":\"files\",\"host\":\"h1\"}"), true },
+    { OVER("cancelled", ""), true },
+    { OVER("failed", ""), false },
+    { OVER("needs_review", ""), false },
+    { OVER("pending", ""), false },
+};
+
+START_TEST(the_checkpoints_of_what_is_over_go_after_an_hour)
+{
+    put("checkpoints/t/0000000000000000001", "{\"task\":\"t\",\"seq\":\"1\"}");
+    put("checkpoints/t/0000000000000000002", "{\"task\":\"t\",\"seq\":\"2\",\"parent\":\"1\"}");
+    put("checkpoints/t2/0000000000000000001", "{\"task\":\"t2\",\"seq\":\"1\"}");
+    put("tasks/t", CHAINS[_i].task);
+    ignore();
+    pass(3599999);
+    ck_assert_ptr_null(strstr(said.data != NULL ? said.data : "", "checkpoints"));
+    ck_assert_str_ne(get("checkpoints/t/0000000000000000002"), "");
+    ignore();
+    pass(1);
+    if (!CHAINS[_i].goes) {
+        ck_assert_str_ne(get("checkpoints/t/0000000000000000002"), "");
+        return;
+    }
+    expect("task t: put tasks/t, delete checkpoints/t/, "
+           "delete /holdfast-data/" NS "/checkpoints/t/ "
+           "(it is over, and its checkpoints were kept for long enough)\n");
+    ck_assert_str_eq(get("checkpoints/t/0000000000000000001"), "");
+    ck_assert_str_eq(get("checkpoints/t/0000000000000000002"), "");
+    ck_assert_str_ne(get("checkpoints/t2/0000000000000000001"), "");
+    ck_assert(!has("tasks/t", "\"checkpoint\""));
+    ck_assert(!has("tasks/t", "\"root\""));
+    pass(7200000);
+    expect("");
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("tasks");
@@ -190,5 +234,6 @@ int main(void)
     tcase_add_test(t, an_agent_with_two_tasks_loses_both_and_takes_one_along);
     tcase_add_test(t, an_owner_of_whom_nothing_else_is_known_loses_its_task);
     tcase_add_test(t, a_task_without_a_role_cannot_be_acted_on_and_is_told_of_once);
+    tcase_add_loop_test(t, the_checkpoints_of_what_is_over_go_after_an_hour, 0, COUNT(CHAINS));
     return run("core/engine tasks", t);
 }

@@ -556,6 +556,32 @@ START_TEST(sweep)
 }
 END_TEST
 
+START_TEST(sweep_chain)
+{
+    Holdfast__V1__CheckpointRef head = HOLDFAST__V1__CHECKPOINT_REF__INIT;
+    Holdfast__V1__Root root = HOLDFAST__V1__ROOT__INIT;
+
+    task.checkpoint = &head;
+    task.root = &root;
+    hf_row_sweep_chain(&plan, &TERM, &seen_task);
+    ck_assert_ptr_null(
+        strstr(hf_plan_find_put(&plan, (struct hf_key){ HF_KEY_TASK, .name = "t" }).data,
+               "checkpoint"));
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(tasks/t) = 17 then put tasks/t, delete checkpoints/t/, "
+           "delete /holdfast-data/default/checkpoints/t/");
+}
+END_TEST
+
+START_TEST(remove_task)
+{
+    hf_row_remove_task(&plan, &seen_task);
+    expect("if mod(tasks/t) = 17 then delete tasks/t, delete pending/r/t, delete recoveries/t, "
+           "delete /holdfast-data/default/tasks/t/, delete checkpoints/t/, "
+           "delete /holdfast-data/default/checkpoints/t/");
+}
+END_TEST
+
 START_TEST(an_entry_of_the_audit_trail)
 {
     Holdfast__V1__Event event = HOLDFAST__V1__EVENT__INIT;
@@ -667,6 +693,8 @@ int main(void)
     tcase_add_test(t, review);
     tcase_add_test(t, review_of_what_nobody_owns);
     tcase_add_test(t, sweep);
+    tcase_add_test(t, sweep_chain);
+    tcase_add_test(t, remove_task);
     tcase_add_test(t, an_entry_of_the_audit_trail);
     tcase_add_test(t, end_by_controller_and_by_operator);
     tcase_add_test(t, any_other_operator_write);

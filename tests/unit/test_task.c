@@ -324,13 +324,16 @@ static const struct {
     struct hf_task_policy policy;
     const char *want; /* part of the sentence; NULL: it is fine */
 } CHECKS[] = {
-    { { 1, 1, 2 }, NULL },
-    { { MONTH, 1, MONTH }, NULL },
-    { { 0, 1, 2 }, "start_within must be positive" },
-    { { 1, 0, 2 }, "alert_after must be positive" },
-    { { 1, 2, 2 }, "must come after" },
-    { { MONTH + 1, 1, 2 }, "above 30 days" },
-    { { 1, 1, MONTH + 1 }, "above 30 days" },
+    { { 1, 1, 2, 0 }, NULL },
+    { { MONTH, 1, MONTH, 0 }, NULL },
+    { { 0, 1, 2, 0 }, "start_within must be positive" },
+    { { 1, 0, 2, 0 }, "alert_after must be positive" },
+    { { 1, 2, 2, 0 }, "must come after" },
+    { { MONTH + 1, 1, 2, 0 }, "above 30 days" },
+    { { 1, 1, MONTH + 1, 0 }, "above 30 days" },
+    { { 1, 1, 2, MONTH }, NULL },
+    { { 1, 1, 2, -1 }, "keep_chain" },
+    { { 1, 1, 2, MONTH + 1 }, "keep_chain" },
 };
 
 START_TEST(a_contradiction_is_refused_with_a_sentence)

@@ -1,0 +1,46 @@
+#include "cli/audit.h"
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "cli/tasks.h"
+#include "core/rows.h"
+#include "core/task.h"
+
+static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
+{
+    CLI_CLEANUP_RECORD struct cli_record record = { 0 };
+    int rc = cli_read_task(cli, cli->args[0], &record);
+
+    (void)arg;
+    if (rc != HF_OK)
+        return rc;
+    if (!hf_task_is_final(cli_task_of(&record)->state))
+        return cli_fail(cli, HF_ECONFLICT,
+                        "task %s is %s, so somebody may still work on it. Cancel it first: "
+                        "holdfast task cancel %s.",
+                        cli->args[0], hf_task_state_name(cli_task_of(&record)->state),
+                        cli->args[0]);
+    hf_row_remove_task(
+        plan, &(struct hf_seen_task){ .seen = record.seen, .task = cli_task_of(&record) });
+    return HF_OK;
+}
+
+static int run(struct cli *cli)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    int rc = cli_act(
+        cli, &(struct cli_act){ .fill = fill, .task = cli->args[0], .what = "task removed" });
+
+    if (rc != HF_OK)
+        return rc;
+    hf_buf_printf(&out, "%s: removed\n", cli->args[0]);
+    return cli->output == CLI_JSON ? HF_OK : cli_out_text(cli, &out);
+}
+
+const struct cli_command CLI_TASK_RM = {
+    .name = "task rm",
+    .args = "TASK",
+    .arg_min = 1,
+    .arg_max = 1,
+    .summary = "Remove a task that has ended, with its input, its result and its checkpoints.",
+    .run = run,
+};
