@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "base/str.h"
 #include "cli/store.h"
 #include "cli/tasks.h"
+#include "io/root.h"
 #include "schema/json.h"
 #include "schema/name.h"
 
@@ -45,6 +48,8 @@ int cli_checkpoints_read(struct cli *cli, const char *task, struct cli_checkpoin
     CLI_CLEANUP_RECORD struct cli_record record = { 0 };
     int rc = cli_read_task(cli, task, &record);
 
+    if (rc == HF_OK && cli_task_of(&record)->checkpoint != NULL)
+        chain->head = cli_task_of(&record)->checkpoint->seq;
     return rc == HF_OK ? cli_list(cli, HF_KEY_IN_CHECKPOINTS_TASK, task, add, chain) : rc;
 }
 
@@ -58,8 +63,27 @@ void cli_checkpoints_done(struct cli_checkpoints *chain)
 
 /* Bodies. */
 
+const char *cli_body_where(const Holdfast__V1__Checkpoint *entry, char ret_text[300])
+{
+    (void)snprintf(ret_text, 300, "%s%s%s", entry->store, entry->root != NULL ? " on " : "",
+                   entry->root != NULL ? entry->root->host : "");
+    return ret_text;
+}
+
+static void tell(struct cli_body_found *found, enum cli_body what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void tell(struct cli_body_found *found, enum cli_body what, const char *fmt, ...)
+{
+    va_list args;
+
+    found->what = what;
+    va_start(args, fmt);
+    (void)vsnprintf(found->text, sizeof found->text, fmt, args);
+    va_end(args);
+}
+
 static int read_etcd(struct cli *cli, const Holdfast__V1__Checkpoint *entry, struct hf_buf *out,
-                     const char **ret_fault)
+                     struct cli_body_found *ret)
 {
     uint64_t number;
     bool found = false;
@@ -72,11 +96,11 @@ static int read_etcd(struct cli *cli, const Holdfast__V1__Checkpoint *entry, str
                                             .seq = (int64_t)number },
                            out, &found);
     if (rc == HF_OK && !found)
-        *ret_fault = "its body is not there";
+        tell(ret, CLI_BODY_BAD, "its body is not there");
     return rc;
 }
 
-static int read_all(struct cli *cli, int fd, int64_t size, struct hf_buf *out)
+static void read_all(int fd, int64_t size, struct hf_buf *out, struct cli_body_found *ret)
 {
     char chunk[16384];
     ssize_t n;
@@ -86,73 +110,99 @@ static int read_all(struct cli *cli, int fd, int64_t size, struct hf_buf *out)
         if ((int64_t)out->len > size)
             break; /* enough to see that it is another one */
     }
-    return n < 0 ? cli_fail(cli, HF_EIO, "its file cannot be read: %s", strerror(errno))
-                 : HF_OK;
+    if (n < 0)
+        tell(ret, CLI_BODY_UNSEEN, "its file cannot be read: %s", strerror(errno));
+}
+
+/* Whether this is the directory that it was put into. An entry of an older agentd does not say.
+ */
+static bool is_its_root(const Holdfast__V1__Checkpoint *entry, int root, const char *path,
+                        struct cli_body_found *ret)
+{
+    char id[HF_ID_LEN + 1];
+
+    if (entry->root == NULL ||
+        (hf_root_read(root, id) == HF_OK && strcmp(id, entry->root->id) == 0))
+        return true;
+    tell(ret, CLI_BODY_UNSEEN,
+         "it lies in files of host %.64s, and %.100s is another directory: look there",
+         entry->root->host, path);
+    return false;
 }
 
 /* Names that are checked, opened beneath the store's own directory, and no links. */
 static int read_file(struct cli *cli, const Holdfast__V1__Checkpoint *entry, struct hf_buf *out,
-                     const char **ret_fault)
+                     struct cli_body_found *ret)
 {
-    const struct cli_body_settings *settings = cli->settings;
+    const char *path = ((const struct cli_body_settings *)cli->settings)->store_dir;
     HF_CLEANUP_FD int root = -1;
     HF_CLEANUP_FD int dir = -1;
     HF_CLEANUP_FD int fd = -1;
 
-    if (settings->store_dir == NULL)
-        return cli_fail(
-            cli, HF_EINVAL,
-            "checkpoint %lld lies in a file: say with --store-dir where its store is",
-            (long long)entry->seq);
-    if (hf_name_check("task", entry->task, NULL) != HF_OK ||
-        hf_name_check("key", entry->key, NULL) != HF_OK) {
-        *ret_fault = "its key makes no sense";
+    if (path == NULL) {
+        tell(ret, CLI_BODY_UNSEEN, "it lies in files%s%.64s: say with --store-dir where",
+             entry->root != NULL ? " of host " : "",
+             entry->root != NULL ? entry->root->host : "");
         return HF_OK;
     }
-    root = open(settings->store_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (hf_name_check("task", entry->task, NULL) != HF_OK ||
+        hf_name_check("key", entry->key, NULL) != HF_OK) {
+        tell(ret, CLI_BODY_BAD, "its key makes no sense");
+        return HF_OK;
+    }
+    root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
-        return cli_fail(cli, HF_EINVAL, "--store-dir %s: %s", settings->store_dir,
-                        strerror(errno));
+        return cli_fail(cli, HF_EINVAL, "--store-dir %s: %s", path, strerror(errno));
+    if (!is_its_root(entry, root, path, ret))
+        return HF_OK;
     dir = openat(root, entry->task, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir >= 0)
-        fd = openat(dir, entry->key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        fd = openat(dir, entry->key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0)
-        return read_all(cli, fd, entry->size, out);
-    if (errno != ENOENT && errno != ELOOP)
-        return cli_fail(cli, errno == EACCES ? HF_EDENIED : HF_EIO, "%s/%s/%s: %s",
-                        settings->store_dir, entry->task, entry->key, strerror(errno));
-    *ret_fault = "its body is not there";
+        read_all(fd, entry->size, out, ret);
+    else if (errno == ENOENT)
+        tell(ret, CLI_BODY_BAD, "its body is not there");
+    else if (errno == ELOOP || errno == ENOTDIR)
+        tell(ret, CLI_BODY_BAD, "its body is no file");
+    else
+        tell(ret, CLI_BODY_UNSEEN, "its file cannot be opened: %s", strerror(errno));
     return HF_OK;
 }
 
-static const char *find_fault(const Holdfast__V1__Checkpoint *entry, const struct hf_buf *body)
+static void judge(const Holdfast__V1__Checkpoint *entry, const struct hf_buf *body,
+                  struct cli_body_found *ret)
 {
     uint8_t digest[HF_SHA256_LEN];
     char hex[HF_SHA256_HEX_LEN + 1];
 
-    if ((int64_t)body->len != entry->size)
-        return "its body has another size";
-    if (hf_sha256(body->len > 0 ? body->data : "", body->len, digest) != HF_OK)
-        return "its digest cannot be computed";
+    if ((int64_t)body->len != entry->size) {
+        tell(ret, CLI_BODY_BAD, "its body has another size");
+        return;
+    }
+    if (hf_sha256(body->len > 0 ? body->data : "", body->len, digest) != HF_OK) {
+        tell(ret, CLI_BODY_UNSEEN, "its digest cannot be computed");
+        return;
+    }
     hf_sha256_format(digest, hex);
-    return strcmp(hex, entry->sha256) == 0 ? NULL : "its body has another digest";
+    if (strcmp(hex, entry->sha256) != 0)
+        tell(ret, CLI_BODY_BAD, "its body has another digest");
 }
 
 int cli_body_read(struct cli *cli, const Holdfast__V1__Checkpoint *entry, struct hf_buf *out,
-                  const char **ret_fault)
+                  struct cli_body_found *ret_found)
 {
     int rc = HF_OK;
 
-    *ret_fault = NULL;
+    tell(ret_found, CLI_BODY_WHOLE, "whole");
     if (strcmp(entry->store, "etcd") == 0)
-        rc = read_etcd(cli, entry, out, ret_fault);
+        rc = read_etcd(cli, entry, out, ret_found);
     else if (strcmp(entry->store, "file") == 0)
-        rc = read_file(cli, entry, out, ret_fault);
+        rc = read_file(cli, entry, out, ret_found);
     else
-        *ret_fault = "it lies in a store that is not known here";
+        tell(ret_found, CLI_BODY_UNSEEN, "it lies in a store that is not known here");
     if (rc == HF_OK && out->err != HF_OK)
         rc = cli_fail(cli, out->err, "%s", hf_err_text(out->err));
-    if (rc == HF_OK && *ret_fault == NULL)
-        *ret_fault = find_fault(entry, out);
+    if (rc == HF_OK && ret_found->what == CLI_BODY_WHOLE)
+        judge(entry, out, ret_found);
     return rc;
 }

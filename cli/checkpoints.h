@@ -10,6 +10,7 @@
 struct cli_checkpoints {
     Holdfast__V1__Checkpoint **entries;
     size_t count, cap;
+    int64_t head; /* that the task names; 0: none */
 };
 
 /* HF_ENOENT, with a sentence, when there is no such task. */
@@ -25,9 +26,23 @@ struct cli_body_settings {
 };
 extern const struct hf_option CLI_BODY_OPTIONS[2];
 
-/* Reads the body of an entry and holds it against size and digest. HF_OK with NULL in
- * *ret_fault when it is whole, or with what is wrong with it. */
+/* What came of a look at a body. */
+enum cli_body {
+    CLI_BODY_WHOLE,
+    CLI_BODY_BAD,    /* nobody can read it as it was */
+    CLI_BODY_UNSEEN, /* it cannot be looked at from here, and may be whole */
+};
+
+struct cli_body_found {
+    enum cli_body what;
+    char text[300]; /* "whole", or what is wrong, and what to do where something can be done */
+};
+
+/* Where it lies: "etcd", "file on node-7". */
+const char *cli_body_where(const Holdfast__V1__Checkpoint *entry, char ret_text[300]);
+
+/* Reads the body of an entry and holds it against size and digest. */
 int cli_body_read(struct cli *cli, const Holdfast__V1__Checkpoint *entry, struct hf_buf *out,
-                  const char **ret_fault) HF_MUST_CHECK;
+                  struct cli_body_found *ret_found) HF_MUST_CHECK;
 
 #endif

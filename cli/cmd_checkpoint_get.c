@@ -10,7 +10,7 @@ static int run(struct cli *cli)
 {
     const struct cli_body_settings *settings = cli->settings;
     CLI_CLEANUP_CHECKPOINTS struct cli_checkpoints chain = { 0 };
-    const char *fault = NULL;
+    struct cli_body_found found;
     int rc = cli_checkpoints_read(cli, cli->args[0], &chain);
 
     for (size_t i = chain.count; rc == HF_OK && i > 0; i--) {
@@ -19,12 +19,15 @@ static int run(struct cli *cli)
 
         if (settings->seq != 0 && entry->seq != settings->seq)
             continue;
-        rc = cli_body_read(cli, entry, &body, &fault);
-        if (rc == HF_OK && fault == NULL)
+        rc = cli_body_read(cli, entry, &body, &found);
+        if (rc == HF_OK && found.what == CLI_BODY_WHOLE)
             return cli_out_text(cli, &body);
-        if (rc == HF_OK && settings->seq != 0)
-            return cli_fail(cli, HF_ECORRUPT, "checkpoint %" PRId64 " of %s: %s", entry->seq,
-                            cli->args[0], fault);
+        /* One that cannot be looked at may be the newest: an older one is not what was meant.
+         */
+        if (rc == HF_OK && (settings->seq != 0 || found.what == CLI_BODY_UNSEEN))
+            return cli_fail(cli, found.what == CLI_BODY_UNSEEN ? HF_EINVAL : HF_ECORRUPT,
+                            "checkpoint %" PRId64 " of %s: %s", entry->seq, cli->args[0],
+                            found.text);
     }
     if (rc != HF_OK)
         return rc;

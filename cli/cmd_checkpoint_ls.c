@@ -9,7 +9,7 @@ static const struct cli_column COLUMNS[] = {
     { .title = "SEQ", .right = true },
     { .title = "PARENT", .right = true, .drop = 3 },
     { .title = "SIZE", .right = true },
-    { .title = "STORE", .drop = 2 },
+    { .title = "WHERE", .drop = 2 },
     { .title = "KEY", .drop = 4, .cuts = true },
     { .title = "SHA256", .drop = 5, .cuts = true },
 };
@@ -45,11 +45,12 @@ static int run(struct cli *cli)
     cli_table_init(&table, COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
     for (size_t i = 0; i < chain.count; i++) {
         const Holdfast__V1__Checkpoint *entry = chain.entries[i];
+        char where[300];
 
         cli_table_add(&table, CLI_PLAIN, "%" PRId64, entry->seq);
         cli_table_add(&table, CLI_PLAIN, "%" PRId64, entry->parent);
         cli_table_add(&table, CLI_PLAIN, "%" PRId64, entry->size);
-        cli_table_add(&table, CLI_PLAIN, "%s", entry->store);
+        cli_table_add(&table, CLI_PLAIN, "%s", cli_body_where(entry, where));
         cli_table_add(&table, CLI_PLAIN, "%s", entry->key);
         cli_table_add(&table, CLI_PLAIN, "%s", entry->sha256);
     }

@@ -11,13 +11,14 @@
 static const struct cli_column COLUMNS[] = {
     { .title = "SEQ", .right = true },
     { .title = "SIZE", .right = true, .drop = 2 },
-    { .title = "STORE", .drop = 1 },
+    { .title = "WHERE", .drop = 1 },
     { .title = "RESULT" },
 };
 
 struct findings {
     struct cli_table table;
     Holdfast__V1__ChainReport__Entry *entries;
+    struct cli_body_found *found;
     Holdfast__V1__ChainReport__Entry **list;
     size_t count;
     bool ok;
@@ -27,23 +28,40 @@ static int look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
                 struct findings *findings)
 {
     HF_CLEANUP_BUF struct hf_buf body = { 0 };
-    const char *fault = NULL;
-    int rc = cli_body_read(cli, entry, &body, &fault);
+    struct cli_body_found *found = &findings->found[findings->count];
+    int rc = cli_body_read(cli, entry, &body, found);
     Holdfast__V1__ChainReport__Entry *next = &findings->entries[findings->count];
+    char where[300];
 
     if (rc != HF_OK)
         return rc;
     holdfast__v1__chain_report__entry__init(next);
     next->seq = entry->seq;
-    next->ok = fault == NULL;
-    next->text = (char *)(fault != NULL ? fault : "whole");
+    next->ok = found->what == CLI_BODY_WHOLE;
+    next->text = found->text;
     findings->list[findings->count++] = next;
     findings->ok = findings->ok && next->ok;
     cli_table_add(&findings->table, CLI_PLAIN, "%" PRId64, entry->seq);
     cli_table_add(&findings->table, CLI_PLAIN, "%" PRId64, entry->size);
-    cli_table_add(&findings->table, CLI_PLAIN, "%s", entry->store);
+    cli_table_add(&findings->table, CLI_PLAIN, "%s", cli_body_where(entry, where));
     cli_table_add(&findings->table, next->ok ? CLI_GOOD : CLI_BAD, "%s", next->text);
     return HF_OK;
+}
+
+/* The task names one that nobody can find. */
+static void miss(int64_t seq, struct findings *findings)
+{
+    Holdfast__V1__ChainReport__Entry *next = &findings->entries[findings->count];
+
+    holdfast__v1__chain_report__entry__init(next);
+    next->seq = seq;
+    next->text = (char *)"its entry is not there";
+    findings->list[findings->count++] = next;
+    findings->ok = false;
+    cli_table_add(&findings->table, CLI_PLAIN, "%" PRId64, seq);
+    cli_table_add(&findings->table, CLI_PLAIN, "-");
+    cli_table_add(&findings->table, CLI_PLAIN, "-");
+    cli_table_add(&findings->table, CLI_BAD, "%s", next->text);
 }
 
 static int print(struct cli *cli, struct findings *findings)
@@ -70,20 +88,24 @@ static int run(struct cli *cli)
     cli_table_init(&findings.table, COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
     findings.entries = hf_calloc(chain.count + 1, sizeof *findings.entries);
     findings.list = hf_calloc(chain.count + 1, sizeof(Holdfast__V1__ChainReport__Entry *));
-    if (findings.entries == NULL || findings.list == NULL)
+    findings.found = hf_calloc(chain.count + 1, sizeof *findings.found);
+    if (findings.entries == NULL || findings.list == NULL || findings.found == NULL)
         rc = cli_fail(cli, HF_ENOMEM, "out of memory");
-    for (size_t i = 0;
-         rc == HF_OK && findings.entries != NULL && findings.list != NULL && i < chain.count;
-         i++) {
+    for (size_t i = 0; rc == HF_OK && i < chain.count; i++) {
         if (settings->seq == 0 || chain.entries[i]->seq == settings->seq)
             rc = look(cli, chain.entries[i], &findings);
     }
+    if (rc == HF_OK && chain.head != 0 &&
+        (chain.count == 0 || chain.entries[chain.count - 1]->seq < chain.head) &&
+        (settings->seq == 0 || settings->seq == chain.head))
+        miss(chain.head, &findings);
     if (rc == HF_OK && settings->seq != 0 && findings.count == 0)
         rc = cli_fail(cli, HF_ENOENT, "task %s has no checkpoint %" PRId64, cli->args[0],
                       settings->seq);
     if (rc == HF_OK)
         rc = print(cli, &findings);
     free(findings.entries);
+    free(findings.found);
     free(findings.list);
     cli_table_done(&findings.table);
     return rc;
@@ -95,7 +117,7 @@ const struct cli_command CLI_CHECKPOINT_VERIFY = {
     .arg_min = 1,
     .arg_max = 1,
     .summary = "Hold the checkpoints of a task against their sizes and digests.",
-    .more = "Exit status 1 when one of them is not whole.",
+    .more = "Exit status 1 when one of them is not whole, or cannot be looked at from here.",
     CLI_OPTIONS(CLI_BODY_OPTIONS, struct cli_body_settings),
     .run = run,
 };

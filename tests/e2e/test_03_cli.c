@@ -456,7 +456,7 @@ START_TEST(checkpoints_are_read_and_held_against_their_digests)
     cli("checkpoint", "ls", "report-1", "-o", "name");
     expect(0, "1\n2\n3\n");
     cli("checkpoint", "verify", "report-1");
-    expect(1, "SEQ  SIZE  STORE  RESULT\n"
+    expect(1, "SEQ  SIZE  WHERE  RESULT\n"
               "  1     3  etcd   whole\n"
               "  2     3  etcd   its body is not there\n"
               "  3     3  etcd   its body has another digest\n");
@@ -477,6 +477,12 @@ START_TEST(checkpoints_are_read_and_held_against_their_digests)
               HF_NO_LEASE);
     cli("checkpoint", "get", "report-1");
     expect_error(2, "--store-dir");
+    cli("checkpoint", "verify", "report-1");
+    expect(1, "SEQ  SIZE  WHERE  RESULT\n"
+              "  1     3  etcd   whole\n"
+              "  2     3  etcd   its body is not there\n"
+              "  3     3  etcd   its body has another digest\n"
+              "  4     3  file   it lies in files: say with --store-dir where\n");
 }
 END_TEST
 
