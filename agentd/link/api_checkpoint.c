@@ -6,6 +6,7 @@
 #include "agentd/link/chain.h"
 #include "agentd/link/path.h"
 #include "agentd/link/resume.h"
+#include "agentd/link/sweep.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "holdfast/v1/localapi.pb-c.h"
@@ -13,7 +14,8 @@
 
 /* put: the body first, then the entry that names it, then what is too old goes. */
 
-struct put {
+struct link_put {
+    struct link_put *next;
     struct link_call *call; /* NULL: whoever asked is gone */
     struct link *link;
     char agent[AGENTD_NAME_BYTES];
@@ -30,11 +32,21 @@ enum { KEPT_BYTES = 16 << 10 };
 
 static void cancel_put(struct link_call *call)
 {
-    ((struct put *)call->state)->call = NULL;
+    ((struct link_put *)call->state)->call = NULL;
     call->state = NULL;
 }
 
-static struct link_call *end_put(struct put *put)
+static void free_put(struct link_put *put)
+{
+    struct link_put **at = &put->link->puts;
+
+    while (*at != put)
+        at = &(*at)->next;
+    *at = put->next;
+    free(put);
+}
+
+static struct link_call *end_put(struct link_put *put)
 {
     struct link_call *call = put->call;
 
@@ -42,12 +54,31 @@ static struct link_call *end_put(struct put *put)
         call->state = NULL;
         call->on_cancel = NULL;
     }
-    free(put);
+    free_put(put);
     return call;
 }
 
+static bool is_alone(const struct link_put *put)
+{
+    for (const struct link_put *other = put->link->puts; other != NULL; other = other->next) {
+        if (other != put && strcmp(other->task, put->task) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whoever had the task before may have left bodies behind; so may an outcome that nobody knows.
+ */
+static void sweep(const struct link_put *put, struct link_process *process)
+{
+    if (strcmp(process->swept, put->task) == 0 || !is_alone(put))
+        return;
+    memcpy(process->swept, put->task, sizeof process->swept);
+    link_sweep_task(put->link, put->agent, put->task);
+}
+
 /* `root` is what the entry refers to where it has one. */
-static void fill_entry(const struct put *put, Holdfast__V1__Checkpoint *entry,
+static void fill_entry(const struct link_put *put, Holdfast__V1__Checkpoint *entry,
                        Holdfast__V1__Root *root)
 {
     holdfast__v1__checkpoint__init(entry);
@@ -63,7 +94,7 @@ static void fill_entry(const struct put *put, Holdfast__V1__Checkpoint *entry,
     entry->key = (char *)put->key;
 }
 
-static void reply_entry(const struct put *put, int64_t seq)
+static void reply_entry(const struct link_put *put, int64_t seq)
 {
     Holdfast__V1__Checkpoint entry;
     Holdfast__V1__Root root;
@@ -85,7 +116,7 @@ static void reply_entry(const struct put *put, int64_t seq)
 }
 
 /* Its successor will want it, and etcd will have something else to do then. */
-static void keep_body(const struct put *put, int64_t seq)
+static void keep_body(const struct link_put *put, int64_t seq)
 {
     struct link_stored stored = { .body = { put->body, put->kept } };
 
@@ -98,7 +129,7 @@ static void keep_body(const struct put *put, int64_t seq)
 /* The node answers even when nobody waits any more, so that nothing is left half done. */
 static void on_entry(const struct hf_intent_reply *reply, void *arg)
 {
-    struct put *put = arg;
+    struct link_put *put = arg;
     struct link_call *call = put->call;
 
     if (call != NULL) {
@@ -106,22 +137,26 @@ static void on_entry(const struct hf_intent_reply *reply, void *arg)
         call->on_cancel = NULL;
     }
     if (reply->err == HF_OK) {
-        if (call != NULL)
+        if (call != NULL) {
+            sweep(put, call->process);
             reply_entry(put, reply->seq);
+        }
         keep_body(put, reply->seq);
         link_chain_prune(put->link, put->agent, put->task, reply->seq);
     } else {
         if (reply->err == HF_ECONFLICT || reply->err == HF_EINVAL || reply->err == HF_ENOENT)
             link_store_drop(put->link->store, put->task, put->store, put->key, put->size);
-        if (call != NULL)
+        if (call != NULL) {
+            call->process->swept[0] = '\0';
             link_call_error(call, reply->err, reply->text);
+        }
     }
-    free(put);
+    free_put(put);
 }
 
 static void on_body_put(const struct link_stored *stored, void *arg)
 {
-    struct put *put = arg;
+    struct link_put *put = arg;
     struct link_call *call = put->call;
     Holdfast__V1__Checkpoint entry;
     Holdfast__V1__Root root;
@@ -133,6 +168,8 @@ static void on_body_put(const struct link_stored *stored, void *arg)
 
     if (rc == HF_OK && call == NULL) /* nobody names it, so nobody would remove it either */
         link_store_drop(put->link->store, put->task, stored->store, stored->key, stored->size);
+    if (rc != HF_OK && call != NULL)
+        call->process->swept[0] = '\0';
     if (rc != HF_OK || call == NULL) {
         call = end_put(put);
         if (call != NULL)
@@ -155,7 +192,7 @@ static void put_body(struct link_call *call, struct hf_bytes body)
 {
     struct link *link = call->process->agent->link;
     size_t kept = body.len <= KEPT_BYTES ? body.len : 0;
-    struct put *put = hf_calloc(1, sizeof *put + kept);
+    struct link_put *put = hf_calloc(1, sizeof *put + kept);
 
     if (put == NULL) {
         link_call_error(call, HF_ENOMEM, NULL);
@@ -166,6 +203,8 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     put->kept = kept;
     if (kept > 0)
         memcpy(put->body, body.data, kept);
+    put->next = link->puts;
+    link->puts = put;
     (void)snprintf(put->agent, sizeof put->agent, "%s", call->process->who.agent);
     memcpy(put->task, call->task, sizeof put->task);
     call->state = put;

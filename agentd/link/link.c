@@ -7,6 +7,7 @@
 
 #include "agentd/link/api.h"
 #include "agentd/link/resume.h"
+#include "agentd/link/sweep.h"
 #include "agentd/link/verify.h"
 #include "base/alloc.h"
 #include "base/id.h"
@@ -288,6 +289,8 @@ static void let_all_go(struct link *link)
 {
     link_channel_shutdown(link->channel, link->code);
     link_channel_close_when_sent(link->channel);
+    link_sweep_free(link->sweep);
+    link->sweep = NULL;
     uv_close((uv_handle_t *)&link->prepare, NULL);
     uv_close((uv_handle_t *)&link->timer, NULL);
     uv_close((uv_handle_t *)&link->look_timer, NULL);
@@ -599,6 +602,8 @@ static int open_all(struct link *link)
     rc = open_parts(link);
     if (rc == HF_OK)
         rc = make_node(link);
+    if (rc == HF_OK)
+        rc = link_sweep_new(link, link->settings->store_sweep, &link->sweep);
     if (rc == HF_OK)
         rc = open_apis(link);
     link->inner = hf_decider_node(link->node);

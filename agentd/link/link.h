@@ -28,6 +28,8 @@
 #define LINK_TOKEN_BYTES 33 /* 32 hexadecimal digits and the NUL */
 
 struct link_api;
+struct link_put;
+struct link_sweep;
 struct link_call;
 struct link_agent;
 
@@ -65,6 +67,7 @@ struct link_process {
     uint64_t pings, pongs;        /* the newest that was sent, and that was answered */
     hf_ms pinged_at;
     struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */
+    char swept[HF_NAME_SIZE];   /* the task of its own that was looked at for leftovers */
 };
 
 struct link_agent {
@@ -101,6 +104,8 @@ struct link {
     struct hf_decider inner;
     struct hf_runner *runner;
     struct link_store *store;
+    struct link_sweep *sweep;
+    struct link_put *puts;        /* checkpoints on their way */
     struct link_resume *verified; /* for processes that are about to begin, newest first */
     struct link_verify *verifies; /* answers that wait until the runner may be fed */
     struct link_agent *agents;

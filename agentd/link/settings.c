@@ -123,6 +123,17 @@ static const struct hf_option TABLE[] = {
             "into etcd while they fit and into files beyond.",
     },
     {
+        .key = "checkpoints.sweep",
+        .flag = "store-sweep",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, store_sweep),
+        .min = 1000,
+        .max = 86400000,
+        .preset = "10m",
+        .help = "How often the files of the store `file` are looked at; one that belongs to no "
+                "checkpoint at two looks in a row is removed.",
+    },
+    {
         .key = "checkpoints.directory",
         .flag = "store-dir",
         .value = "DIR",

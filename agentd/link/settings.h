@@ -51,6 +51,7 @@ struct link_settings {
     int64_t rate;                 /* requests that a process may make per second */
     const char *state_dir;        /* the keeper's; here only so that the flag is known */
     enum link_store_choice store; /* where new checkpoints go */
+    hf_ms store_sweep;
     const char *store_dir;
     struct hf_strings launcher_files;
     struct hf_strings agent_files;

@@ -441,7 +441,8 @@ void link_store_drop(struct link_store *store, const char *task, const char *nam
     job->in_etcd = strcmp(name, "etcd") == 0;
     if (job->in_etcd)
         etcd_drop(job);
-    else if (hf_name_check("key", job->key, NULL) == HF_OK)
+    else if (hf_name_check("key", job->key + (job->key[0] == '.'), NULL) == HF_OK &&
+             hf_name_check("task", job->task, NULL) == HF_OK)
         link_store_file_drop(job);
     else
         fail(job, HF_EINVAL, "");

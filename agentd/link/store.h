@@ -71,4 +71,23 @@ void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *en
 void link_store_drop(struct link_store *store, const char *task, const char *name,
                      const char *key, int64_t size);
 
+/* Files of the store, those of one task together. Zero-initialise. */
+struct link_store_name {
+    char *task;
+    char key[LINK_STORE_KEY_BYTES];
+};
+
+struct link_store_files {
+    struct link_store_name *names;
+    size_t count, cap;
+};
+
+int link_store_files_add(struct link_store_files *files,
+                         const struct link_store_name *name) HF_MUST_CHECK; /* a copy */
+void link_store_files_done(struct link_store_files *files);
+
+/* Lists them all into *files, which is left alone until `fn` comes. */
+int link_store_list_files(struct link_store *store, struct link_store_files *files,
+                          void (*fn)(int err, void *arg), void *arg) HF_MUST_CHECK;
+
 #endif

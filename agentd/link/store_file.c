@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "io/root.h"
 
-enum { DIRECTORY_MODE = 0700, FILE_MODE = 0600 };
+enum { DIRECTORY_MODE = 0700, FILE_MODE = 0600, PUT_TRIES = 3 };
 
 static int err_of(int number)
 {
@@ -78,7 +78,7 @@ static int write_all(int fd, const char *data, size_t len)
     return fsync(fd) == 0 ? 0 : errno;
 }
 
-static int put(const struct link_store_job *job)
+static int try_put(const struct link_store_job *job)
 {
     char name[LINK_STORE_KEY_BYTES + 8];
     HF_CLEANUP_FD int task = -1;
@@ -98,6 +98,15 @@ static int put(const struct link_store_job *job)
         rc = errno;
     if (rc != 0)
         (void)unlinkat(task, name, 0);
+    return rc;
+}
+
+static int put(const struct link_store_job *job)
+{
+    int rc = ENOENT;
+
+    for (int i = 0; i < PUT_TRIES && rc == ENOENT; i++)
+        rc = try_put(job);
     return rc;
 }
 
@@ -139,6 +148,16 @@ static int get(struct link_store_job *job)
     return fd < 0 ? errno : read_all(fd, job);
 }
 
+/* With the last body its directory goes; whoever puts one there at that moment makes another.
+ */
+static void remove_if_empty(const struct link_store_job *job)
+{
+    HF_CLEANUP_FD int root = open(job->store->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (root >= 0)
+        (void)unlinkat(root, job->task, AT_REMOVEDIR);
+}
+
 static int drop(const struct link_store_job *job)
 {
     HF_CLEANUP_FD int task = -1;
@@ -146,6 +165,8 @@ static int drop(const struct link_store_job *job)
 
     if (rc == 0 && unlinkat(task, job->key, 0) != 0)
         rc = errno;
+    if (rc == 0)
+        remove_if_empty(job);
     return rc;
 }
 

@@ -1,5 +1,7 @@
 /* test_agentd_stores.c - where agentd keeps the bodies of checkpoints: in etcd while they fit,
  * in files beyond, or where it was told to. */
+#include <errno.h>
+
 #include "agentd_fixture.h"
 
 /* The agent takes its task, keeps a small and a large checkpoint, reads the newest one back and
@@ -25,6 +27,19 @@ static pid_t keep_two(const char *choice)
                         (const char *[]){ "sh", "-c", SCRIPT, dir.path, NULL });
     await_line("compared", "done");
     return agentd;
+}
+
+/* What `holdfast checkpoint verify` says of a task's checkpoints, and with which status. */
+static void verify(const char *task, int status, const char *part)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output output = { 0 };
+    char store[HFT_PATH_MAX + 32];
+
+    (void)snprintf(store, sizeof store, "%s/checkpoints", dir.path);
+    hft_cli(&output, server.endpoint, "checkpoint", "verify", task, "--store-dir", store, NULL);
+    ck_assert_msg(output.status == status && strstr(output.out, part) != NULL,
+                  "status %d, not %d; no %s in: %s%s", output.status, status, part, output.out,
+                  output.err);
 }
 
 static void expect_answer(const char *file, const char *part)
@@ -148,6 +163,18 @@ static int count_keys(const char *prefix)
     return count;
 }
 
+struct keys {
+    const char *prefix;
+    int count;
+};
+
+static bool keys_are(void *arg)
+{
+    const struct keys *keys = arg;
+
+    return count_keys(keys->prefix) == keys->count;
+}
+
 static bool each_body_has_its_entry(void *arg)
 {
     int entries = count_keys(ROOT "checkpoints/t1/");
@@ -173,6 +200,163 @@ START_TEST(a_body_that_nobody_waits_for_is_not_left_behind)
 }
 END_TEST
 
+/* Somebody had the task before, and died between a body and its entry. */
+START_TEST(what_an_owner_before_left_in_etcd_is_removed)
+{
+    pid_t agentd;
+
+    (void)hft_put(&hand, "/holdfast-data/default/checkpoints/t1/0000000000000000071", "left",
+                  HF_NO_LEASE);
+    (void)hft_put(&hand, "/holdfast-data/default/checkpoints/t2/0000000000000000072", "other",
+                  HF_NO_LEASE);
+    agentd = keep_two(NULL);
+    hft_wait_or_fail(
+        keys_are,
+        &(struct keys){ "/holdfast-data/default/checkpoints/t1/0000000000000000071", 0 },
+        STEP_MS, "no leftovers");
+    ck_assert_int_eq(count_keys("/holdfast-data/default/checkpoints/t1/"), 1);
+    ck_assert_int_eq(count_keys("/holdfast-data/default/checkpoints/t2/"), 1);
+    (void)stop(agentd);
+}
+END_TEST
+
+static bool is_gone(void *file)
+{
+    char path[HFT_PATH_MAX + 100];
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, (const char *)file);
+    return access(path, F_OK) != 0;
+}
+
+static void leave_file(const char *task, const char *name)
+{
+    char path[HFT_PATH_MAX + 32], beneath[100];
+
+    (void)snprintf(path, sizeof path, "%s/checkpoints/%s", dir.path, task);
+    ck_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+    (void)snprintf(beneath, sizeof beneath, "checkpoints/%s/%s", task, name);
+    write_file(beneath, "left");
+}
+
+/* Of a task that nobody knows, of one that is at work, and one that was not even whole. */
+START_TEST(files_that_no_checkpoint_names_are_removed)
+{
+    const char *flags[] = { "--store", "file", "--store-sweep", "1s", NULL };
+    pid_t agentd;
+
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", SCRIPT, dir.path, NULL });
+    await_line("compared", "done");
+    leave_file("t9", "01m7mdz22emvmymyz8bmbg7rdn");
+    leave_file("t1", "01m7mdz22emvmymyz8bmbg7rdn");
+    leave_file("t1", ".01m7mdz22emvmymyz8bmbg7rdp");
+    hft_wait_or_fail(is_gone, (void *)"checkpoints/t1/01m7mdz22emvmymyz8bmbg7rdn", STEP_MS,
+                     "t1");
+    hft_wait_or_fail(is_gone, (void *)"checkpoints/t1/.01m7mdz22emvmymyz8bmbg7rdp", STEP_MS,
+                     "what was not whole");
+    hft_wait_or_fail(is_gone, (void *)"checkpoints/t9", STEP_MS, "t9 and its directory");
+    verify("t1", 0, "whole"); /* and what is named stays */
+    /* When the task is gone, so are they. */
+    (void)hft_etcdctl(&server, NULL, "del", "--prefix", ROOT "checkpoints/t1/", NULL);
+    hft_wait_or_fail(is_gone, (void *)"checkpoints/t1", STEP_MS, "t1 and its directory");
+    (void)stop(agentd);
+}
+END_TEST
+
+/* The agent keeps two, and asks for the newest when the test has done something to it. */
+#define ASK_LATER                                                                              \
+    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
+    "-d '' " TASKS "t1/start; echo one >first; echo two >second; " KEEP("first")               \
+        KEEP("second") "echo yes >kept; until [ -e go ]; do sleep 0.1; done; " CURL            \
+                       "-w ' %{http_code}' " CHECKPOINT " >got; echo >>got; mv got back; "     \
+                       "exec sleep 600"
+
+enum damage { FLIP, CUT, LOSE_BODY, LOSE_ENTRY, UNMOUNT };
+
+static const struct {
+    const char *store;
+    enum damage damage;
+    const char *verified; /* what the command line says of it */
+    const char *back;     /* what the agent is given */
+} DAMAGES[] = {
+    { "etcd", FLIP, "2     4  etcd   its body has another digest", "one\n 200" },
+    { "etcd", CUT, "2     4  etcd   its body has another size", "one\n 200" },
+    { "etcd", LOSE_BODY, "2     4  etcd   its body is not there", "one\n 200" },
+    { "etcd", LOSE_ENTRY, "2     -  -      its entry is not there", "one\n 200" },
+    { "file", FLIP, "its body has another digest", "one\n 200" },
+    { "file", CUT, "its body has another size", "one\n 200" },
+    { "file", LOSE_BODY, "its body is not there", "one\n 200" },
+    { "file", LOSE_ENTRY, "its entry is not there", "one\n 200" },
+    { "file", UNMOUNT, "is another directory", " 503" },
+};
+
+/* The key of checkpoint 2 in its store. */
+static void find_key(char ret_key[64])
+{
+    char *answer = read_file("second.answer");
+    const char *at = strstr(answer, "\"key\":\"");
+
+    ck_assert_msg(at != NULL && sscanf(at, "\"key\":\"%63[a-z0-9]", ret_key) == 1, "%s",
+                  answer);
+    free(answer);
+}
+
+static void damage_etcd(enum damage damage, const char *key)
+{
+    char body[200];
+
+    (void)snprintf(body, sizeof body, "/holdfast-data/default/checkpoints/t1/%s", key);
+    ck_assert_int_eq(count_keys(body), 1);
+    if (damage == LOSE_BODY)
+        hft_etcdctl_ok(&server, NULL, "del", body, NULL);
+    else
+        (void)hft_put(&hand, body, damage == FLIP ? "twn\n" : "two", HF_NO_LEASE);
+}
+
+static void damage_file(enum damage damage, const char *key)
+{
+    char beneath[100], path[HFT_PATH_MAX + 200], away[HFT_PATH_MAX + 32];
+
+    (void)snprintf(beneath, sizeof beneath, "checkpoints/t1/%s", key);
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, beneath);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    if (damage == UNMOUNT) {
+        (void)snprintf(path, sizeof path, "%s/checkpoints", dir.path);
+        (void)snprintf(away, sizeof away, "%s/away", dir.path);
+        ck_assert_int_eq(rename(path, away), 0);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    } else if (damage == LOSE_BODY) {
+        ck_assert_int_eq(unlink(path), 0);
+    } else {
+        write_file(beneath, damage == FLIP ? "twn\n" : "two");
+    }
+}
+
+START_TEST(damage_is_found_and_passed_over)
+{
+    const char *flags[] = { "--store", DAMAGES[_i].store, NULL };
+    enum damage damage = DAMAGES[_i].damage;
+    char key[64];
+    pid_t agentd;
+
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", ASK_LATER, dir.path, NULL });
+    await_line("kept", "yes");
+    find_key(key);
+    verify("t1", 0, "whole");
+    if (damage == LOSE_ENTRY)
+        hft_etcdctl_ok(&server, NULL, "del", ROOT "checkpoints/t1/0000000000000000002", NULL);
+    else if (strcmp(DAMAGES[_i].store, "etcd") == 0)
+        damage_etcd(damage, key);
+    else
+        damage_file(damage, key);
+    verify("t1", 1, DAMAGES[_i].verified);
+    write_file("go", "");
+    await_line("back", DAMAGES[_i].back);
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -185,5 +369,9 @@ int main(void)
     tcase_add_test(stories, what_is_dropped_makes_room);
     tcase_add_test(stories, who_asks_for_files_gets_files);
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
+    tcase_add_test(stories, what_an_owner_before_left_in_etcd_is_removed);
+    tcase_add_test(stories, files_that_no_checkpoint_names_are_removed);
+    tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
+                        sizeof DAMAGES / sizeof DAMAGES[0]);
     return hft_suite_run("agentd: stores", stories, NULL);
 }

@@ -1,0 +1,281 @@
+#include "agentd/link/sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/link/chain.h"
+#include "base/alloc.h"
+#include "schema/json.h"
+
+/* etcd. */
+
+enum { MOST_BODIES = 256 };
+
+struct body {
+    int64_t number; /* its key */
+    int64_t mod_rev;
+};
+
+struct leftovers {
+    struct link *link;
+    char agent[AGENTD_NAME_BYTES];
+    char task[HF_NAME_SIZE];
+    int64_t lease, create_rev; /* of the life that may do it */
+    struct hf_list *list;
+    size_t count;
+    struct body bodies[MOST_BODIES];
+};
+
+static bool is_named(const struct link_chain *chain, int64_t number)
+{
+    for (size_t i = 0; i < chain->count; i++) {
+        if (strcmp(chain->entries[i]->store, "etcd") == 0 &&
+            strtoll(chain->entries[i]->key, NULL, 10) == number)
+            return true;
+    }
+    return false;
+}
+
+static void on_erased(const struct hf_txn_result *result, void *arg)
+{
+    (void)result; /* the next life tries again */
+    (void)arg;
+}
+
+static void erase(const struct leftovers *left, const struct body *body)
+{
+    const struct hf_backend *backend = &left->link->backend;
+    const char *ns = left->link->settings->common.namespace;
+    char key[HF_KEY_SIZE], live[HF_KEY_SIZE];
+    struct hf_plan_guard guards[] = {
+        { .what = HF_GUARD_CREATE, .value = left->create_rev, .key = live },
+        { .what = HF_GUARD_LEASE, .value = left->lease, .key = live },
+        { .what = HF_GUARD_MOD, .value = body->mod_rev, .key = key },
+    };
+    struct hf_plan_write write = { .key = key };
+    struct hf_backend_txn txn = { .guards = guards,
+                                  .guard_count = sizeof guards / sizeof guards[0],
+                                  .writes = &write,
+                                  .write_count = 1 };
+    struct hf_key parts = { HF_KEY_CHECKPOINT_BODY, .name = left->task, .seq = body->number };
+    struct hf_call *call;
+
+    if (hf_key_format(ns, &(struct hf_key){ HF_KEY_AGENT_LIVE, .name = left->agent }, live,
+                      NULL) >= 0 &&
+        hf_key_format(ns, &parts, key, NULL) >= 0)
+        (void)!backend->ops->txn(backend->self, &txn, on_erased, NULL, &call);
+}
+
+static void on_entries(int err, struct link_chain *chain, void *arg)
+{
+    struct leftovers *left = arg;
+
+    for (size_t i = 0; err == HF_OK && i < left->count; i++) {
+        if (!is_named(chain, left->bodies[i].number))
+            erase(left, &left->bodies[i]);
+    }
+    if (err == HF_OK)
+        link_chain_free(chain);
+    free(left);
+}
+
+/* The bodies first: what is put after that is not among them, and what was put before has its
+ * entry when these are read. */
+static void on_bodies(const struct hf_range_result *result, void *arg)
+{
+    struct leftovers *left = arg;
+    const char *ns = left->link->settings->common.namespace;
+    struct link_chain_read *read;
+    char scratch[HF_KEY_SIZE];
+    struct hf_key key;
+
+    for (size_t i = 0; i < result->count && left->count < MOST_BODIES; i++) {
+        if (hf_key_parse(ns, result->kvs[i].key, scratch, &key, NULL) == HF_OK)
+            left->bodies[left->count++] =
+                (struct body){ .number = key.seq, .mod_rev = result->kvs[i].mod_rev };
+    }
+    if (result->result.err == HF_OK && result->more)
+        return;
+    if (result->result.err != HF_OK ||
+        link_chain_read(left->link, left->task, on_entries, left, &read) != HF_OK)
+        free(left);
+}
+
+void link_sweep_task(struct link *link, const char *agent, const char *task)
+{
+    struct hf_range_request request = { .range.prefix = true, .keys_only = true };
+    struct leftovers *left;
+    struct hf_node_view view;
+    char prefix[HF_KEY_SIZE];
+    int len = hf_key_prefix(link->settings->common.namespace, HF_KEY_IN_DATA_CHECKPOINTS, task,
+                            prefix, NULL);
+
+    if (len < 0 || hf_node_get_view(link->node, agent, link_now(link), &view) != HF_OK ||
+        view.life.create_rev == 0 || (left = hf_calloc(1, sizeof *left)) == NULL)
+        return;
+    left->link = link;
+    left->lease = view.life.lease;
+    left->create_rev = view.life.create_rev;
+    (void)snprintf(left->agent, sizeof left->agent, "%s", agent);
+    (void)snprintf(left->task, sizeof left->task, "%s", task);
+    request.range.key = (struct hf_bytes){ prefix, (size_t)len };
+    if (link->backend.ops->list(link->backend.self, &request, on_bodies, left, &left->list) !=
+        HF_OK)
+        free(left);
+}
+
+/* Files. */
+
+struct link_sweep {
+    struct link *link;
+    hf_ms every;
+    struct hf_alarm alarm;
+    struct link_store_files files; /* that there are, by task */
+    size_t at;                     /* the first of the task that is looked at */
+    struct link_chain_read *read;
+    bool listing;                 /* by a worker, which has `files` */
+    bool freed;                   /* and goes when that is done */
+    struct link_store_files odd;  /* that no entry names, at this look, */
+    struct link_store_files last; /* and at the one before */
+};
+
+static void rest(struct link_sweep *sweep)
+{
+    link_store_files_done(&sweep->files);
+    hf_backend_set_alarm(&sweep->link->backend, &sweep->alarm,
+                         link_now(sweep->link) + sweep->every);
+}
+
+/* Nothing is concluded from half a look. */
+static void give_up(struct link_sweep *sweep)
+{
+    link_store_files_done(&sweep->odd);
+    link_store_files_done(&sweep->last);
+    rest(sweep);
+}
+
+static bool has_entry(const struct link_chain *chain, const char *key)
+{
+    for (size_t i = 0; i < chain->count; i++) {
+        if (strcmp(chain->entries[i]->store, "file") == 0 &&
+            strcmp(chain->entries[i]->key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool was_odd(const struct link_sweep *sweep, const struct link_store_name *name)
+{
+    for (size_t i = 0; i < sweep->last.count; i++) {
+        if (strcmp(sweep->last.names[i].key, name->key) == 0 &&
+            strcmp(sweep->last.names[i].task, name->task) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void look_at_next(struct link_sweep *sweep);
+
+static void on_chain(int err, struct link_chain *chain, void *arg)
+{
+    struct link_sweep *sweep = arg;
+    const char *task = sweep->files.names[sweep->at].task;
+    size_t at = sweep->at;
+
+    sweep->read = NULL;
+    for (; err == HF_OK && at < sweep->files.count &&
+           strcmp(sweep->files.names[at].task, task) == 0;
+         at++) {
+        const struct link_store_name *name = &sweep->files.names[at];
+
+        if (has_entry(chain, name->key))
+            continue;
+        if (was_odd(sweep, name))
+            link_store_drop(sweep->link->store, name->task, "file", name->key, 0);
+        else
+            err = link_store_files_add(&sweep->odd, name);
+    }
+    link_chain_free(chain);
+    sweep->at = at;
+    if (err != HF_OK)
+        give_up(sweep);
+    else
+        look_at_next(sweep);
+}
+
+static void look_at_next(struct link_sweep *sweep)
+{
+    if (sweep->at >= sweep->files.count) {
+        link_store_files_done(&sweep->last);
+        sweep->last = sweep->odd;
+        sweep->odd = (struct link_store_files){ 0 };
+        rest(sweep);
+    } else if (link_chain_read(sweep->link, sweep->files.names[sweep->at].task, on_chain, sweep,
+                               &sweep->read) != HF_OK) {
+        give_up(sweep);
+    }
+}
+
+static void done(struct link_sweep *sweep)
+{
+    link_store_files_done(&sweep->files);
+    link_store_files_done(&sweep->odd);
+    link_store_files_done(&sweep->last);
+    free(sweep);
+}
+
+static void on_files(int err, void *arg)
+{
+    struct link_sweep *sweep = arg;
+
+    sweep->listing = false;
+    if (sweep->freed) {
+        done(sweep);
+        return;
+    }
+    sweep->at = 0;
+    if (err != HF_OK)
+        give_up(sweep);
+    else
+        look_at_next(sweep);
+}
+
+static void on_alarm(struct hf_alarm *alarm)
+{
+    struct link_sweep *sweep =
+        (struct link_sweep *)((char *)alarm - offsetof(struct link_sweep, alarm));
+
+    sweep->listing = true;
+    if (link_store_list_files(sweep->link->store, &sweep->files, on_files, sweep) != HF_OK) {
+        sweep->listing = false;
+        give_up(sweep);
+    }
+}
+
+int link_sweep_new(struct link *link, hf_ms every, struct link_sweep **ret_sweep)
+{
+    struct link_sweep *sweep = hf_calloc(1, sizeof *sweep);
+
+    if (sweep == NULL)
+        return HF_ENOMEM;
+    sweep->link = link;
+    sweep->every = every;
+    sweep->alarm.fn = on_alarm;
+    if (link_store_get_root(link->store)[0] != '\0')
+        rest(sweep);
+    *ret_sweep = sweep;
+    return HF_OK;
+}
+
+void link_sweep_free(struct link_sweep *sweep)
+{
+    if (sweep == NULL)
+        return;
+    hf_backend_unset_alarm(&sweep->link->backend, &sweep->alarm);
+    if (sweep->read != NULL)
+        link_chain_cancel(sweep->read);
+    sweep->freed = true;
+    if (!sweep->listing)
+        done(sweep);
+}
