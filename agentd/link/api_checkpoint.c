@@ -395,6 +395,7 @@ static void on_body(const struct link_stored *stored, void *arg)
 static void on_restored(const struct hf_intent_reply *reply, void *arg)
 {
     struct link_call *call = arg;
+    const struct link_stored *kept;
     struct get *get;
 
     call->ask = NULL;
@@ -404,6 +405,12 @@ static void on_restored(const struct hf_intent_reply *reply, void *arg)
     }
     if (reply->checkpoint == NULL) {
         link_call_error(call, HF_ENOENT, "it has no checkpoint to go on from");
+        return;
+    }
+    /* What was found to be whole because it is kept here need not be whole in its store. */
+    kept = link_resume_find(call->process->agent->link, reply->checkpoint);
+    if (kept != NULL) {
+        answer_body(call, kept, reply->seq);
         return;
     }
     get = hf_calloc(1, sizeof *get);

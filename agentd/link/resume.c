@@ -80,7 +80,8 @@ void link_resume_keep(struct link *link, const char *task, int64_t seq,
     shorten(&link->verified, KEPT_ALL_BYTES);
 }
 
-bool link_resume_has(const struct link *link, const Holdfast__V1__Checkpoint *entry)
+const struct link_stored *link_resume_find(const struct link *link,
+                                           const Holdfast__V1__Checkpoint *entry)
 {
     const struct link_resume *kept = link->verified;
     uint8_t digest[HF_SHA256_LEN];
@@ -90,9 +91,14 @@ bool link_resume_has(const struct link *link, const Holdfast__V1__Checkpoint *en
         kept = kept->next;
     if (kept == NULL || (int64_t)kept->stored.body.len != entry->size ||
         hf_sha256(kept->stored.body.data, kept->stored.body.len, digest) != HF_OK)
-        return false;
+        return NULL;
     hf_sha256_format(digest, hex);
-    return strcmp(hex, entry->sha256) == 0;
+    return strcmp(hex, entry->sha256) == 0 ? &kept->stored : NULL;
+}
+
+bool link_resume_has(const struct link *link, const Holdfast__V1__Checkpoint *entry)
+{
+    return link_resume_find(link, entry) != NULL;
 }
 
 void link_resume_grant(struct link_process *process, const char *task, int64_t seq)

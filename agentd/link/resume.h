@@ -17,7 +17,10 @@
 void link_resume_keep(struct link *link, const char *task, int64_t seq,
                       const struct link_stored *stored);
 
-/* Whether the body of that entry is kept here, with the size and the digest that it names. */
+/* The body of that entry, if it is kept here with the size and the digest that it names; else
+ * NULL. Borrowed until the loop turns. */
+const struct link_stored *link_resume_find(const struct link *link,
+                                           const Holdfast__V1__Checkpoint *entry);
 bool link_resume_has(const struct link *link, const Holdfast__V1__Checkpoint *entry);
 
 /* The process begins with that checkpoint of that task; task NULL: with none. */

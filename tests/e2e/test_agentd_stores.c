@@ -263,13 +263,15 @@ START_TEST(files_that_no_checkpoint_names_are_removed)
 }
 END_TEST
 
-/* The agent keeps two, and asks for the newest when the test has done something to it. */
+/* The agent keeps two, which are too long to be known by heart, and asks for the newest when
+ * the test has done something to it. */
 #define ASK_LATER                                                                              \
     "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
-    "-d '' " TASKS "t1/start; echo one >first; echo two >second; " KEEP("first")               \
+    "-d '' " TASKS "t1/start; yes one | head -c 20000 >first; "                                \
+    "yes two | head -c 20000 >second; " KEEP("first")                                          \
         KEEP("second") "echo yes >kept; until [ -e go ]; do sleep 0.1; done; " CURL            \
-                       "-w ' %{http_code}' " CHECKPOINT " >got; echo >>got; mv got back; "     \
-                       "exec sleep 600"
+                       "-w '%{http_code}' -o got " CHECKPOINT " >status; "                     \
+                       "(cat status; echo; head -n 1 got) >told; mv told back; exec sleep 600"
 
 enum damage { FLIP, CUT, LOSE_BODY, LOSE_ENTRY, UNMOUNT };
 
@@ -279,15 +281,15 @@ static const struct {
     const char *verified; /* what the command line says of it */
     const char *back;     /* what the agent is given */
 } DAMAGES[] = {
-    { "etcd", FLIP, "2     4  etcd   its body has another digest", "one\n 200" },
-    { "etcd", CUT, "2     4  etcd   its body has another size", "one\n 200" },
-    { "etcd", LOSE_BODY, "2     4  etcd   its body is not there", "one\n 200" },
-    { "etcd", LOSE_ENTRY, "2     -  -      its entry is not there", "one\n 200" },
-    { "file", FLIP, "its body has another digest", "one\n 200" },
-    { "file", CUT, "its body has another size", "one\n 200" },
-    { "file", LOSE_BODY, "its body is not there", "one\n 200" },
-    { "file", LOSE_ENTRY, "its entry is not there", "one\n 200" },
-    { "file", UNMOUNT, "is another directory", " 503" },
+    { "etcd", FLIP, "2  20000  etcd   its body has another digest", "200\none" },
+    { "etcd", CUT, "2  20000  etcd   its body has another size", "200\none" },
+    { "etcd", LOSE_BODY, "2  20000  etcd   its body is not there", "200\none" },
+    { "etcd", LOSE_ENTRY, "2      -  -      its entry is not there", "200\none" },
+    { "file", FLIP, "its body has another digest", "200\none" },
+    { "file", CUT, "its body has another size", "200\none" },
+    { "file", LOSE_BODY, "its body is not there", "200\none" },
+    { "file", LOSE_ENTRY, "its entry is not there", "200\none" },
+    { "file", UNMOUNT, "is another directory", "503" },
 };
 
 /* The key of checkpoint 2 in its store. */
@@ -301,6 +303,17 @@ static void find_key(char ret_key[64])
     free(answer);
 }
 
+/* What it is instead: one letter is another, or the end is missing. */
+static const char *damaged(enum damage damage)
+{
+    static char text[20001];
+
+    for (size_t i = 0; i < 20000; i++)
+        text[i] = "two\n"[i % 4];
+    text[damage == FLIP ? 10000 : 19999] = damage == FLIP ? 'x' : '\0';
+    return text;
+}
+
 static void damage_etcd(enum damage damage, const char *key)
 {
     char body[200];
@@ -310,7 +323,7 @@ static void damage_etcd(enum damage damage, const char *key)
     if (damage == LOSE_BODY)
         hft_etcdctl_ok(&server, NULL, "del", body, NULL);
     else
-        (void)hft_put(&hand, body, damage == FLIP ? "twn\n" : "two", HF_NO_LEASE);
+        (void)hft_put(&hand, body, damaged(damage), HF_NO_LEASE);
 }
 
 static void damage_file(enum damage damage, const char *key)
@@ -328,7 +341,7 @@ static void damage_file(enum damage damage, const char *key)
     } else if (damage == LOSE_BODY) {
         ck_assert_int_eq(unlink(path), 0);
     } else {
-        write_file(beneath, damage == FLIP ? "twn\n" : "two");
+        write_file(beneath, damaged(damage));
     }
 }
 
@@ -357,6 +370,29 @@ START_TEST(damage_is_found_and_passed_over)
 }
 END_TEST
 
+/* What went through this agentd is known by heart, whatever becomes of its store. */
+START_TEST(a_short_checkpoint_is_given_back_though_its_store_has_lost_it)
+{
+    static const char SMALL[] =
+        "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL
+        "-d '' " TASKS "t1/start; echo two >second; " KEEP(
+            "second") "echo yes >kept; until [ -e go ]; do sleep 0.1; done; " CURL
+                      "-w '%{http_code}' -o got " CHECKPOINT " >status; "
+                      "(cat status; echo; head -n 1 got) >told; mv told back; exec sleep 600";
+    char key[64];
+    pid_t agentd;
+
+    submit("t1", "r1", "x");
+    agentd = start("a1", (const char *[]){ "sh", "-c", SMALL, dir.path, NULL });
+    await_line("kept", "yes");
+    find_key(key);
+    damage_etcd(LOSE_BODY, key);
+    write_file("go", "");
+    await_line("back", "200\ntwo");
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -371,6 +407,7 @@ int main(void)
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
     tcase_add_test(stories, what_an_owner_before_left_in_etcd_is_removed);
     tcase_add_test(stories, files_that_no_checkpoint_names_are_removed);
+    tcase_add_test(stories, a_short_checkpoint_is_given_back_though_its_store_has_lost_it);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
                         sizeof DAMAGES / sizeof DAMAGES[0]);
     return hft_suite_run("agentd: stores", stories, NULL);
