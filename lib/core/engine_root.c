@@ -4,6 +4,7 @@
 #include "core/engine_private.h"
 
 #define ROOT_LOOK 10000 /* who could go on with such a task is looked for this often */
+#define ROOT_MOST 64    /* tasks that a host is looked for, before one is as good as another */
 
 bool hf_engine_has_root(const struct hf_host *host, const Holdfast__V1__Root *root)
 {
@@ -35,9 +36,10 @@ static struct hf_host *find_host(const struct hf_engine *e, const Holdfast__V1__
     return NULL;
 }
 
-/* Whether an agent of its role lives where the files can be read. */
-static bool is_served(const struct hf_task *task, const Holdfast__V1__Root *root)
+bool hf_engine_is_served(const struct hf_task *task)
 {
+    const Holdfast__V1__Root *root = hf_task_root(task);
+
     for (const struct hf_agent *agent = task->role != NULL ? task->role->agents : NULL;
          agent != NULL; agent = agent->next_in_role) {
         if (agent->live.record != NULL && hf_engine_has_root(agent->host, root))
@@ -50,6 +52,7 @@ struct hf_host *hf_engine_find_rooted(const struct hf_engine *e, const struct hf
 {
     const struct hf_role *role = agent->role;
     struct hf_host *host = NULL;
+    size_t looked = 0;
 
     for (const struct hf_task *task = agent->tasks; task != NULL && host == NULL;
          task = task->next_owned) {
@@ -58,11 +61,12 @@ struct hf_host *hf_engine_find_rooted(const struct hf_engine *e, const struct hf
     }
     if (agent->tasks != NULL || role == NULL || role->rooted_count == 0)
         return host;
-    for (const struct hf_task *task = role->pending; task != NULL && host == NULL;
-         task = task->next_pending) {
+    for (const struct hf_task *task = role->pending;
+         task != NULL && host == NULL && looked < ROOT_MOST; task = task->next_pending) {
         const Holdfast__V1__Root *root = hf_task_root(task);
 
-        if (root != NULL && !is_served(task, root))
+        looked += root != NULL;
+        if (root != NULL && !hf_engine_is_served(task))
             host = find_host(e, root);
     }
     return host;
@@ -82,24 +86,29 @@ size_t hf_engine_count_work(const struct hf_engine *e, const struct hf_role *rol
     return count;
 }
 
+const char *hf_engine_say_rooted(struct hf_engine *e, const struct hf_task *task,
+                                 const char **ret_next)
+{
+    *ret_next = "bring that host back with such an agent, let hosts share "
+                "checkpoints.directory, or `holdfast task retry --lost-files`";
+    return hf_draft_why(e,
+                        "its checkpoint lies in files of host %s, and no agent of role %s "
+                        "is where they can be read",
+                        hf_task_root(task)->host, hf_task_record(task)->role);
+}
+
 struct hf_task_wait hf_engine_judge_rooted(struct hf_engine *e, const struct hf_task *task)
 {
-    const Holdfast__V1__Root *root = hf_task_root(task);
     struct hf_task_state *state = hf_task_state(task);
     struct hf_task_wait wait;
 
     hf_engine_wake(e, &state->item, e->now + ROOT_LOOK);
-    if (is_served(task, root)) {
+    if (hf_engine_is_served(task)) {
         state->since = e->now;
         state->alerts &= (uint8_t)~HF_ALERT_LONELY;
     }
     wait = hf_task_judge_wait(&e->policy.task, HOLDFAST__V1__TASK__STATE__pending, false,
                               state->since, e->now);
-    wait.why = hf_draft_why(e,
-                            "its checkpoint lies in files of host %s, and no agent of role %s "
-                            "is where they can be read",
-                            root->host, hf_task_record(task)->role);
-    wait.next = "bring that host back with such an agent, let hosts share "
-                "checkpoints.directory, or `holdfast task retry --lost-files`";
+    wait.why = hf_engine_say_rooted(e, task, &wait.next);
     return wait;
 }

@@ -5,6 +5,8 @@
 #define WAIT_LOOK                                                                              \
     10000 /* a task that waits for what its agent waits for is looked at so often */
 
+enum { SWEEP_FLIGHTS = 8, SWEEP_AGAIN = 1000 };
+
 bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
 {
     struct hf_task_state *state = hf_task_state(task);
@@ -288,6 +290,9 @@ static int sweep_chain(struct hf_engine *e, struct hf_task *task, struct hf_inte
     struct hf_seen_task seen = seen_of(task);
     hf_ms due = state->since + e->policy.task.keep_chain;
 
+    /* Many may be due at once, and others must not wait for them. */
+    if (e->flight_count >= SWEEP_FLIGHTS && due <= e->now)
+        due = e->now + SWEEP_AGAIN;
     if (e->now < due && !hf_mutated(e, HF_MUTANT_ANY_CHAIN)) {
         hf_engine_wake(e, &state->item, due);
         return 0;
@@ -339,7 +344,7 @@ static void call_dormant(struct hf_engine *e, struct hf_role *role)
     struct hf_role_state *state = hf_role_state(role);
     hf_ms due = state->lonely ? e->now : state->work_since + e->policy.demand_after;
     bool recent = state->called_at != 0 && e->now < state->called_at + e->policy.command_within;
-    size_t want = hf_engine_count_work(e, role);
+    size_t want;
 
     if (state->dormant.first == NULL)
         return;
@@ -347,6 +352,7 @@ static void call_dormant(struct hf_engine *e, struct hf_role *role)
         hf_engine_wake(e, &state->item, due);
         return;
     }
+    want = hf_engine_count_work(e, role);
     if (recent)
         want = want > state->called_for ? want - state->called_for : 0;
     else

@@ -114,6 +114,13 @@ static struct hf_engine_view explain_owned(struct hf_engine *e, const struct hf_
     return view;
 }
 
+static void explain_rooted(struct hf_engine *e, const struct hf_task *task,
+                           struct hf_engine_view *view)
+{
+    view->why = hf_engine_say_rooted(e, task, &view->next);
+    view->at = HF_ENGINE_NEVER;
+}
+
 int hf_engine_explain_task(struct hf_engine *e, const char *name, hf_ms now,
                            struct hf_engine_view *ret_view)
 {
@@ -139,6 +146,9 @@ int hf_engine_explain_task(struct hf_engine *e, const char *name, hf_ms now,
                       ? HF_ENGINE_NEVER
                       : hf_clusterclock_local(&e->clock, recovery.at, now),
         };
+        if (record->state == HOLDFAST__V1__TASK__STATE__pending && hf_task_root(task) != NULL &&
+            !hf_engine_is_served(task))
+            explain_rooted(e, task, ret_view);
     }
     ret_view->verdict = hf_task_state_name(record->state);
     if (bad != NULL) {
