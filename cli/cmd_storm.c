@@ -4,33 +4,21 @@
 #include "cli/audit.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "core/storm.h"
 #include "holdfast/v1/cli.pb-c.h"
 #include "schema/json.h"
 
-/* Status: the newest word of the audit trail on it, if it is of the present leader. */
+/* Status: the newest word of the audit trail on it. Every leader tells of a storm that begins,
+ * changes or ends; one that takes over tells of what is not so any more. */
 
 struct newest {
-    Holdfast__V1__Event *event; /* taken */
+    Holdfast__V1__Event *first; /* taken: of those that tell of the same state, */
+    Holdfast__V1__Event *last;  /* and the newest of them; may be the same */
 };
-
-static int on_event(struct hf_fleet_change *found, void *arg)
-{
-    Holdfast__V1__Event *event = (Holdfast__V1__Event *)found->record;
-    struct newest *newest = arg;
-
-    /* A leader begins in calm: what the one before it said is over. */
-    if (event->kind != HOLDFAST__V1__EVENT__KIND__storm &&
-        event->kind != HOLDFAST__V1__EVENT__KIND__leader)
-        return HF_OK;
-    hf_json_free(newest->event != NULL ? &newest->event->base : NULL);
-    newest->event = event;
-    found->record = NULL;
-    return HF_OK;
-}
 
 static Holdfast__V1__StormStatus__State state_of(const Holdfast__V1__Event *event)
 {
-    if (event == NULL || event->kind != HOLDFAST__V1__EVENT__KIND__storm)
+    if (event == NULL)
         return HOLDFAST__V1__STORM_STATUS__STATE__normal;
     if (strncasecmp(event->why, "full", 4) == 0)
         return HOLDFAST__V1__STORM_STATUS__STATE__full;
@@ -39,8 +27,32 @@ static Holdfast__V1__StormStatus__State state_of(const Holdfast__V1__Event *even
     return HOLDFAST__V1__STORM_STATUS__STATE__normal;
 }
 
-static int print(struct cli *cli, const Holdfast__V1__Event *event)
+static void free_event(Holdfast__V1__Event *event)
 {
+    hf_json_free(event != NULL ? &event->base : NULL);
+}
+
+static int on_event(struct hf_fleet_change *found, void *arg)
+{
+    Holdfast__V1__Event *event = (Holdfast__V1__Event *)found->record;
+    struct newest *newest = arg;
+
+    if (event->kind != HOLDFAST__V1__EVENT__KIND__storm)
+        return HF_OK;
+    if (newest->last != newest->first)
+        free_event(newest->last);
+    if (newest->first == NULL || state_of(newest->first) != state_of(event)) {
+        free_event(newest->first);
+        newest->first = event;
+    }
+    newest->last = event;
+    found->record = NULL;
+    return HF_OK;
+}
+
+static int print(struct cli *cli, const struct newest *newest)
+{
+    const Holdfast__V1__Event *event = newest->last;
     static const char *const NAMES[] = { "normal", "partial", "full" };
     Holdfast__V1__StormStatus status = HOLDFAST__V1__STORM_STATUS__INIT;
     HF_CLEANUP_BUF struct hf_buf out = { 0 };
@@ -48,7 +60,7 @@ static int print(struct cli *cli, const Holdfast__V1__Event *event)
 
     status.state = state_of(event);
     if (event != NULL)
-        status.since = event->at;
+        status.since = newest->first->at;
     if (event != NULL && event->next != NULL)
         status.until = event->next->at;
     if (cli->output == CLI_JSON)
@@ -58,6 +70,9 @@ static int print(struct cli *cli, const Holdfast__V1__Event *event)
     if (status.state != HOLDFAST__V1__STORM_STATUS__STATE__normal) {
         cli_out_field(&out, "why", "%s", event->why);
         cli_out_field(&out, "next", "%s", event->next != NULL ? event->next->what : "");
+        if (status.until != NULL)
+            cli_out_field(&out, "until", "%s, if nothing else happens",
+                          cli_time(status.until, text));
     }
     return cli_out_text(cli, &out);
 }
@@ -68,8 +83,10 @@ static int run_status(struct cli *cli)
     int rc = cli_list(cli, HF_KEY_IN_EVENTS, NULL, on_event, &newest);
 
     if (rc == HF_OK)
-        rc = print(cli, newest.event);
-    hf_json_free(newest.event != NULL ? &newest.event->base : NULL);
+        rc = print(cli, &newest);
+    if (newest.last != newest.first)
+        free_event(newest.last);
+    free_event(newest.first);
     return rc;
 }
 
@@ -111,12 +128,12 @@ static int say(struct cli *cli, const char *what, const char *then)
 
 static int run_proceed(struct cli *cli)
 {
-    return say(cli, "storm proceed", "The leader goes on at the slow rate.");
+    return say(cli, HF_STORM_WORD_PROCEED, "The leader goes on at the slow rate.");
 }
 
 static int run_hold(struct cli *cli)
 {
-    return say(cli, "storm hold",
+    return say(cli, HF_STORM_WORD_HOLD,
                "The leader resets and restarts nothing that rests on silence, until somebody "
                "says holdfast storm proceed.");
 }

@@ -99,18 +99,6 @@ static void on_intent(const struct hf_intent *intent, void *arg)
     ctl_alerts_add(ctl->alerts, &intent->alert);
 }
 
-/* A person's word, which came with the audit trail, is for the engine. */
-static void pass_storm_on(struct controller *ctl)
-{
-    struct hf_event event = { .kind = HF_EVENT_STORM };
-
-    if (ctl->runner == NULL || !ctl_observer_take_storm(&ctl->observer, &event.proceed))
-        return;
-    HF_LOG_INFO("storm", HF_STR("operator", event.proceed ? "proceed" : "hold"));
-    if (hf_runner_feed(ctl->runner, &event) == HF_ENOMEM)
-        ctl->observer.storm_told = true;
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     struct controller *ctl = timer->data;
@@ -121,7 +109,6 @@ static void on_tick(uv_timer_t *timer)
         ctl->api.loop_stalls++;
     if (late > ctl->api.longest_stall)
         ctl->api.longest_stall = late;
-    pass_storm_on(ctl);
 }
 
 /* Before it has seen everything once, a refusal means that it will never do its job. */

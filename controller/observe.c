@@ -139,12 +139,10 @@ static void count_event(struct ctl_observer *observer, const Holdfast__V1__Event
 {
     if ((size_t)event->kind < CTL_EVENT_KINDS)
         observer->counters.events[event->kind]++;
-    if (event->kind != HOLDFAST__V1__EVENT__KIND__operator)
-        return;
-    if (strcmp(event->why, CTL_STORM_PROCEED) == 0 || strcmp(event->why, CTL_STORM_HOLD) == 0) {
-        observer->storm_told = true;
-        observer->storm_proceeds = strcmp(event->why, CTL_STORM_PROCEED) == 0;
-    }
+    if (event->kind == HOLDFAST__V1__EVENT__KIND__operator)
+        HF_LOG_INFO("operator", HF_STR("by", event->actor), HF_STR("what", event->why),
+                    HF_STR("agent", event->agent), HF_STR("task", event->task),
+                    HF_STR("host", event->host));
 }
 
 /* Against what the engine knew before it; only news counts. */
@@ -287,13 +285,4 @@ void ctl_observer_init(struct ctl_observer *observer, struct hf_engine *engine, 
 struct hf_decider ctl_observer_get_decider(struct ctl_observer *observer)
 {
     return (struct hf_decider){ .ops = &OPS, .self = observer };
-}
-
-bool ctl_observer_take_storm(struct ctl_observer *observer, bool *ret_proceed)
-{
-    bool told = observer->storm_told;
-
-    observer->storm_told = false;
-    *ret_proceed = observer->storm_proceeds;
-    return told;
 }

@@ -45,21 +45,11 @@ struct ctl_observer {
     char leader[64];    /* as last told; empty: nobody */
     struct ctl_counters counters;
     struct ctl_sent sent[HF_ENGINE_FLIGHTS];
-
-    /* A person's word on a storm came with the audit trail; see ctl_observer_take_storm. */
-    bool storm_told, storm_proceeds;
 };
 
 /* `engine` and `id` must outlive it. */
 void ctl_observer_init(struct ctl_observer *observer, struct hf_engine *engine, const char *id);
 
 struct hf_decider ctl_observer_get_decider(struct ctl_observer *observer);
-
-/* True once for each time that a person let a storm's guard go on, or held it. */
-bool ctl_observer_take_storm(struct ctl_observer *observer, bool *ret_proceed);
-
-/* What an operator's event says to the controller. */
-#define CTL_STORM_PROCEED "storm proceed"
-#define CTL_STORM_HOLD    "storm hold"
 
 #endif

@@ -205,13 +205,14 @@ static void forget(struct hf_engine *e)
     hf_bad_clear(e);
     e->synced = false;
     e->told_rev = 0;
-    e->event_seq = e->event_tail = e->storm_seq = 0;
+    e->event_seq = e->event_tail = e->storm_seq = e->word_seq = 0;
     e->storm_told = HF_STORM_NORMAL;
     e->facts = (struct hf_storm_facts){ 0 };
 }
 
 /* Generations up to the one that we knew belong to what is void now. */
 static void on_history_reset(struct hf_engine *e)
+    e->storm_person = false;
 {
     if (e->generation > e->generation_floor)
         e->generation_floor = e->generation;
@@ -333,15 +334,6 @@ static void on_cluster(struct hf_engine *e, const struct hf_event_cluster *clust
     hf_agenda_add(&e->agenda, &e->storm_item.agenda);
 }
 
-static void on_storm(struct hf_engine *e, bool proceed)
-{
-    if (proceed)
-        hf_storm_on_proceed(&e->storm, e->now);
-    else
-        hf_storm_on_hold(&e->storm, e->now);
-    hf_agenda_add(&e->agenda, &e->storm_item.agenda);
-}
-
 static void tick(struct hf_engine *e, hf_ms now)
 {
     e->now = now;
@@ -366,7 +358,6 @@ int hf_engine_step(struct hf_engine *e, struct hf_event *event, hf_ms now)
     case HF_EVENT_OUTCOME: hf_flight_on_outcome(e, &event->outcome); break;
     case HF_EVENT_CLUSTER: on_cluster(e, &event->cluster); break;
     case HF_EVENT_TERM: on_term(e, &event->term); break;
-    case HF_EVENT_STORM: on_storm(e, event->proceed); break;
     case HF_EVENT_TIME:
     case HF_EVENT_LEASE:
     case HF_EVENT_ANSWER:

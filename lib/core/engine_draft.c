@@ -58,7 +58,7 @@ void hf_draft_event(struct hf_engine *e, struct hf_intent *ret,
     Holdfast__V1__Event record = HOLDFAST__V1__EVENT__INIT;
     Holdfast__V1__Evidence evidence = HOLDFAST__V1__EVIDENCE__INIT, *list[] = { &evidence };
     Holdfast__V1__Next next = HOLDFAST__V1__NEXT__INIT;
-    Google__Protobuf__Timestamp at;
+    Google__Protobuf__Timestamp at, next_at;
 
     record.at = hf_moment_write(e->wall, &at);
     record.kind = event->kind;
@@ -78,6 +78,8 @@ void hf_draft_event(struct hf_engine *e, struct hf_intent *ret,
     }
     if (event->next != NULL) {
         next.what = (char *)event->next;
+        if (event->next_at != 0 && event->next_at != HF_ENGINE_NEVER)
+            next.at = hf_moment_write(e->wall + (event->next_at - e->now), &next_at);
         record.next = &next;
     }
     e->event_seq++;

@@ -167,6 +167,10 @@ struct hf_engine {
     hf_ms wrote_at;
 
     int64_t event_seq;    /* highest in use */
+    bool storm_person;               /* and whether it says that a person holds it, ... */
+    hf_ms storm_until;               /* ... or when it ends, by the wall clock, or NEVER */
+    int64_t word_seq;                /* the entry of the last word of a person; 0: none */
+    bool word_holds;                 /* which is to hold, or to proceed */
     int64_t event_tail;   /* lowest that may be; 0: none is known */
     int64_t drafted_tail; /* what the plan in the making deletes of it, at least; 0: nothing */
 
@@ -276,6 +280,7 @@ const char *hf_draft_evidence(struct hf_engine *e, const char *fmt, ...) HF_PRIN
 /* The end of a life. */
 struct hf_death {
     int64_t life;                  /* as one number; 0: none is known */
+    hf_ms next_at;                 /* of our own clock; 0 or NEVER: no time */
     bool seen;                     /* an exit tells of it */
     Holdfast__V1__Exit__Kind kind; /* unreachable unless seen */
     hf_ms since;                   /* when we missed it, on our own clock */

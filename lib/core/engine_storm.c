@@ -75,11 +75,25 @@ bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host)
     return false;
 }
 
+/* The last word of a person that the audit trail has. */
+static void obey(struct hf_engine *e)
+{
+    bool held = hf_storm_get(&e->storm, e->now).by_person;
+
+    if (e->word_seq == 0 || e->word_holds == held)
+        return;
+    if (e->word_holds)
+        hf_storm_on_hold(&e->storm, e->now);
+    else
+        hf_storm_on_proceed(&e->storm, e->now);
+}
+
 void hf_engine_begin_storm(struct hf_engine *e)
 {
     hf_storm_on_begin(&e->storm, e->now);
     if (e->facts.hosts > e->facts.live)
         hf_storm_on_lost(&e->storm, e->facts.hosts - e->facts.live, &e->facts, e->now);
+    obey(e);
     /* A storm that goes on is the same storm, whoever leads. */
     if (hf_storm_get(&e->storm, e->now).state <= e->storm_told)
         (void)hf_storm_take_alert(&e->storm);
@@ -87,14 +101,18 @@ void hf_engine_begin_storm(struct hf_engine *e)
 }
 
 /* "FULL: no host is live", as record_storm() writes it. */
-void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__Event *event)
+static void note_told(struct hf_engine *e, int64_t seq, const Holdfast__V1__Event *event)
 {
     const char *colon = strchr(event->why, ':');
 
-    if (event->kind != HOLDFAST__V1__EVENT__KIND__storm || seq < e->storm_seq || colon == NULL)
+    if (seq < e->storm_seq || colon == NULL)
         return;
     e->storm_seq = seq;
     e->storm_told = HF_STORM_NORMAL;
+    e->storm_person = strcmp(colon, ": a person holds it") == 0;
+    e->storm_until = event->next != NULL && event->next->at != NULL
+                         ? hf_moment_read(event->next->at)
+                         : HF_STORM_NEVER;
     for (int state = HF_STORM_PARTIAL; state <= (int)HF_STORM_FULL; state++) {
         const char *name = hf_storm_state_name((enum hf_storm_state)state);
 
@@ -102,6 +120,41 @@ void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__
             strncmp(name, event->why, strlen(name)) == 0)
             e->storm_told = (enum hf_storm_state)state;
     }
+}
+
+/* Before everything was told, a later word may follow: then it is obeyed when we begin. */
+static void note_word(struct hf_engine *e, int64_t seq, const char *why)
+{
+    bool holds = strcmp(why, HF_STORM_WORD_HOLD) == 0;
+
+    if (seq <= e->word_seq || (!holds && strcmp(why, HF_STORM_WORD_PROCEED) != 0))
+        return;
+    e->word_seq = seq;
+    e->word_holds = holds;
+    if (!e->synced)
+        return;
+    if (!holds)
+        hf_storm_on_proceed(&e->storm, e->now);
+    obey(e);
+    hf_agenda_add(&e->agenda, &e->storm_item.agenda);
+}
+
+/* What a person holds must not be let go because the entry that says so falls out of the ring.
+ */
+static bool is_word_old(const struct hf_engine *e)
+{
+    return e->word_seq != 0 && e->word_holds &&
+           e->event_seq - e->word_seq >= e->policy.ring / 2;
+}
+
+void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__Event *event)
+{
+    if (event->kind == HOLDFAST__V1__EVENT__KIND__storm)
+        note_told(e, seq, event);
+    if (event->kind == HOLDFAST__V1__EVENT__KIND__operator)
+        note_word(e, seq, event->why);
+    if (is_word_old(e))
+        hf_agenda_add(&e->agenda, &e->storm_item.agenda);
 }
 
 bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,
@@ -171,12 +224,39 @@ static int record_storm(struct hf_engine *e, const struct hf_storm_view *view,
         &(struct hf_draft_event){
             .kind = HOLDFAST__V1__EVENT__KIND__storm,
             .why = hf_draft_why(e, "%s: %s", hf_storm_state_name(view->state), view->why),
-            .next = view->next });
+            .next = view->next,
+            .next_at = view->at });
     hf_row_lead(&ret->plan, &e->term);
     rc = hf_draft_end(e, ret, &e->storm_item, NULL, e->why);
-    if (rc == 1)
+    if (rc == 1) {
         e->storm_state = view->state;
+        e->storm_person = view->by_person;
+        e->storm_until = view->at == HF_STORM_NEVER ? view->at : e->wall + (view->at - e->now);
+    }
     return rc;
+}
+
+static int repeat_word(struct hf_engine *e, struct hf_intent *ret)
+{
+    static const char WHY[] = "what a person said long ago still holds";
+
+    hf_draft_begin(e, ret);
+    hf_draft_event(e, ret,
+                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__operator,
+                                             .why = HF_STORM_WORD_HOLD,
+                                             .next = "`holdfast storm proceed` lets it go on",
+                                             .source = "audit trail",
+                                             .evidence = WHY });
+    hf_row_lead(&ret->plan, &e->term);
+    return hf_draft_end(e, ret, &e->storm_item, NULL, WHY);
+}
+
+/* Whether what the audit trail tells of the storm is not so, or not any more. */
+static bool is_to_tell(const struct hf_engine *e, const struct hf_storm_view *view)
+{
+    if (view->state != e->storm_state || view->by_person != e->storm_person)
+        return true;
+    return view->state != HF_STORM_NORMAL && e->wall >= e->storm_until;
 }
 
 int hf_engine_decide_storm(struct hf_engine *e, struct hf_intent *ret)
@@ -185,8 +265,10 @@ int hf_engine_decide_storm(struct hf_engine *e, struct hf_intent *ret)
 
     if (hf_storm_take_alert(&e->storm))
         return alert_storm(e, &view, ret);
-    if (view.state != e->storm_state)
+    if (is_to_tell(e, &view))
         return record_storm(e, &view, ret);
+    if (is_word_old(e))
+        return repeat_word(e, ret);
     grant(e);
     if (view.at != HF_STORM_NEVER)
         hf_engine_wake(e, &e->storm_item, view.at > e->now ? view.at : e->now + 1000);

@@ -22,8 +22,7 @@ enum hf_event_kind {
     HF_EVENT_CLUSTER, /* cluster: how etcd itself is */
 
     /* For the controller. */
-    HF_EVENT_TERM,  /* term: that we lead in; lease 0: we do not lead */
-    HF_EVENT_STORM, /* proceed: a person lets a storm's guard go on, or holds it */
+    HF_EVENT_TERM, /* term: that we lead in; lease 0: we do not lead */
 
     /* For an agentd. */
     HF_EVENT_LEASE,    /* lease */
@@ -152,7 +151,6 @@ struct hf_event {
         struct hf_event_outcome outcome;
         struct hf_event_cluster cluster;
         struct hf_term term;
-        bool proceed;
         struct hf_event_lease lease;
         struct hf_event_answer answer;
         struct hf_event_verified verified;

@@ -513,7 +513,6 @@ static int take_in(struct hf_node *node, struct hf_event *event)
     case HF_EVENT_PROCESS: hf_node_on_process(node, &event->process); break;
     case HF_EVENT_ASK: return hf_node_on_ask(node, &event->ask);
     case HF_EVENT_CLUSTER:
-    case HF_EVENT_STORM:
     case HF_EVENT_TERM: break; /* the controller's */
     }
     return HF_OK;

@@ -61,8 +61,21 @@ static uint64_t lost_lately(const struct hf_storm *s, hf_ms now)
 
 /* The state, which follows from what was stored and from `now`. */
 
+/* What a person holds, only a person lets go. */
+static bool is_held_by_person(const struct hf_storm *s)
+{
+    return s->full && s->cause == HF_STORM_PERSON;
+}
+
+static bool is_held_by_storm(const struct hf_storm *s)
+{
+    return s->full && s->cause != HF_STORM_PERSON;
+}
+
 static hf_ms hold_end(const struct hf_storm *s)
 {
+    if (is_held_by_person(s))
+        return HF_STORM_NEVER;
     return after(s->full_since, s->policy.hold_max - s->held);
 }
 
@@ -75,8 +88,10 @@ static enum hf_storm_state state_at(const struct hf_storm *s, hf_ms now)
 
 static void end_full(struct hf_storm *s, enum hf_storm_cause cause, hf_ms at)
 {
+    /* How long a person held it is nothing that the guard has to answer for. */
+    if (is_held_by_storm(s))
+        s->held += at - s->full_since;
     s->full = false;
-    s->held += at - s->full_since;
     s->cause = cause;
     s->since = at;
     s->partial_until = later(s->partial_until, after(at, s->policy.partial_for));
@@ -124,7 +139,7 @@ void hf_storm_on_begin(struct hf_storm *s, hf_ms now)
     s->doubt = old.doubt;
     s->doubt_until = old.doubt_until;
     s->since = old.since;
-    if (old.full && old.cause == HF_STORM_PERSON)
+    if (is_held_by_person(&old))
         enter_full(s, HF_STORM_PERSON, old.full_since);
 }
 
@@ -152,12 +167,6 @@ void hf_storm_on_lost(struct hf_storm *s, uint32_t count, const struct hf_storm_
         enter_full(s, all ? HF_STORM_ALL : HF_STORM_MOST, now);
         worsen(s, HF_STORM_FULL);
     }
-}
-
-/* What a person holds, only a person lets go. */
-static bool is_held_by_storm(const struct hf_storm *s)
-{
-    return s->full && s->cause != HF_STORM_PERSON;
 }
 
 void hf_storm_on_back(struct hf_storm *s, hf_ms now)
@@ -290,6 +299,7 @@ struct hf_storm_view hf_storm_get(const struct hf_storm *storm, hf_ms now)
                         : "somebody comes back, etcd is proven well, or `holdfast storm "
                           "proceed`";
         view.at = full_until(&s, now);
+        view.by_person = is_held_by_person(&s);
         break;
     }
     return view;

@@ -34,6 +34,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 
+/* What a person's entry of the audit trail says. */
+#define HF_STORM_WORD_PROCEED "storm proceed"
+#define HF_STORM_WORD_HOLD    "storm hold"
+
 #define HF_STORM_NEVER   INT64_MAX
 #define HF_STORM_BUCKETS 20
 
@@ -133,7 +137,9 @@ struct hf_storm_view {
     const char *why;  /* a sentence; static */
     const char *next; /* what happens next, or what would change it; static */
     hf_ms since;      /* not valid for NORMAL */
-    hf_ms at;         /* when it changes, if all stays as it is; HF_STORM_NEVER for NORMAL */
+    hf_ms at;         /* when it changes, if all stays as it is; HF_STORM_NEVER for NORMAL,
+                       * and for what a person holds */
+    bool by_person;   /* it is FULL because a person holds it */
     uint8_t grace_factor;
     hf_ms anew; /* no suspicion counts from before this */
 };
@@ -164,7 +170,7 @@ void hf_storm_on_proof(struct hf_storm *storm, bool well, hf_ms now);
 /* A person lets it go on: FULL ends, or PARTIAL, and what was counted is forgotten. */
 void hf_storm_on_proceed(struct hf_storm *storm, hf_ms now);
 
-/* A person holds it: FULL, until a person says otherwise, or for hold_max. */
+/* A person holds it: FULL, until a person says otherwise. */
 void hf_storm_on_hold(struct hf_storm *storm, hf_ms now);
 
 /* Asking changes nothing. Cannot fail. */

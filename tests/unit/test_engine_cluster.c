@@ -131,6 +131,132 @@ START_TEST(what_an_agentd_saw_is_not_held_up_by_a_storm)
 }
 END_TEST
 
+/* The next entry of the audit trail is a person's. */
+static void say(const char *word)
+{
+    char key[64], json[200];
+    int seq = 1;
+
+    do
+        (void)snprintf(key, sizeof key, "events/%019d", seq++);
+    while (get(key)[0] != '\0');
+    (void)snprintf(json, sizeof json,
+                   "{\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"operator\",\"why\":\"%s\"}",
+                   word);
+    put(key, json);
+}
+
+static enum hf_storm_state storm_state(void)
+{
+    return hf_engine_get_status(engine, now).storm.state;
+}
+
+START_TEST(what_a_person_holds_is_held_after_hours_and_by_every_leader)
+{
+    say("storm hold");
+    expect("storm:  (FULL: a person holds it)\n");
+    expire(0x1);
+    pass(2 * 3600000);
+    ck_assert_int_eq(storm_state(), HF_STORM_FULL);
+    expect("");
+    /* The only controller begins with nothing, and finds the word in the trail. */
+    begin_engine();
+    lead();
+    pass(2 * 3600000);
+    ck_assert_int_eq(storm_state(), HF_STORM_FULL);
+    ck_assert_ptr_null(strstr(said.data, "storm:"));
+    ck_assert_ptr_null(strstr(said.data, "commands/"));
+    ignore();
+    say("storm proceed");
+    run_engine();
+    ck_assert_int_eq(storm_state(), HF_STORM_PARTIAL);
+    pass(300000);
+    ck_assert_ptr_nonnull(strstr(said.data, "commands/h2/a"));
+    /* And the last word counts. */
+    begin_engine();
+    lead();
+    run_engine();
+    ck_assert_int_ne(storm_state(), HF_STORM_FULL);
+}
+END_TEST
+
+START_TEST(a_leader_that_began_before_it_saw_a_hold_obeys_it)
+{
+    begin_engine();
+    say("storm hold"); /* as a standby */
+    ck_assert_int_eq(storm_state(), HF_STORM_FULL);
+    lead();
+    expect("storm:  (FULL: a person holds it)\n");
+    ck_assert_int_eq(hf_engine_get_status(engine, now).storm.at, HF_STORM_NEVER);
+}
+END_TEST
+
+START_TEST(a_hold_does_not_fall_out_of_the_trail)
+{
+    int holds = 0;
+
+    policy.ring = 100;
+    begin_engine();
+    lead();
+    ignore();
+    say("storm hold");
+    for (int i = 0; i < 500; i++) {
+        put("tasks/x", "{\"id\":\"x\",\"role\":\"r\",\"state\":\"pending\",\"reservedFor\":"
+                       "\"z\"}");
+        run_engine();
+    }
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        holds += pairs[i].value != NULL && strstr(pairs[i].value, "\"storm hold\"") != NULL;
+    ck_assert_int_ge(holds, 1);
+    ck_assert_int_le(holds, 2);
+    begin_engine();
+    lead();
+    run_engine();
+    ck_assert_int_eq(storm_state(), HF_STORM_FULL);
+}
+END_TEST
+
+/* Of the newest entry about a storm. */
+static bool storm_says(const char *text)
+{
+    const char *newest = "";
+    const char *key = "";
+
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (pairs[i].value != NULL && strstr(pairs[i].value, "\"kind\":\"storm\"") != NULL &&
+            strcmp(pairs[i].key, key) > 0) {
+            key = pairs[i].key;
+            newest = pairs[i].value;
+        }
+    }
+    ck_assert_msg(strstr(newest, text) != NULL, "%s", newest);
+    return true;
+}
+
+START_TEST(the_trail_says_until_when_a_storm_lasts)
+{
+    build_hosts();
+    for (int i = 0; i < 4; i++)
+        expire(0x100 + i);
+    run_engine();
+    ck_assert(storm_says("\"why\":\"PARTIAL: many hosts were lost at once\""));
+    ck_assert(storm_says("\"at\":\"20")); /* of what is next */
+    /* More are lost: it lasts longer, which is told when the first end has come. */
+    pass(50000);
+    for (int i = 4; i < 8; i++)
+        expire(0x100 + i);
+    ignore();
+    pass(20000);
+    ck_assert_ptr_nonnull(strstr(said.data, "storm:  (PARTIAL"));
+    ignore();
+    pass(60000);
+    ck_assert(storm_says("NORMAL"));
+    say("storm hold");
+    run_engine();
+    ck_assert(storm_says("a person holds it"));
+}
+END_TEST
+
 START_TEST(what_cannot_be_read_is_set_aside_and_told_of_once)
 {
     struct hf_event event = { .kind = HF_EVENT_BAD,
@@ -294,6 +420,10 @@ int main(void)
     tcase_add_test(t, a_clock_that_goes_back_means_a_restored_etcd);
     tcase_add_test(t, when_nearly_all_are_lost_at_once_nothing_is_done_and_one_person_is_told);
     tcase_add_test(t, what_an_agentd_saw_is_not_held_up_by_a_storm);
+    tcase_add_test(t, what_a_person_holds_is_held_after_hours_and_by_every_leader);
+    tcase_add_test(t, a_leader_that_began_before_it_saw_a_hold_obeys_it);
+    tcase_add_test(t, a_hold_does_not_fall_out_of_the_trail);
+    tcase_add_test(t, the_trail_says_until_when_a_storm_lasts);
     tcase_add_test(t, what_cannot_be_read_is_set_aside_and_told_of_once);
     tcase_add_test(t, the_audit_trail_is_a_ring);
     tcase_add_test(t, another_leader_goes_on_with_the_trail);

@@ -25,7 +25,7 @@ static struct hf_storm_view look(const struct hf_storm *s, hf_ms now)
 
     ck_assert_ptr_nonnull(view.why);
     ck_assert_ptr_nonnull(view.next);
-    ck_assert_int_eq(view.at == HF_STORM_NEVER, view.state == NORMAL);
+    ck_assert_int_eq(view.at == HF_STORM_NEVER, view.state == NORMAL || view.by_person);
     ck_assert_int_gt(view.at, now);
     ck_assert_int_eq(view.grace_factor, view.state == NORMAL ? 1 : 2);
     return view;
@@ -269,9 +269,9 @@ START_TEST(who_begins_anew_keeps_doubt_and_what_a_person_holds_and_nothing_else)
     hf_storm_on_hold(&s, 4 * MIN);
     hf_storm_on_begin(&s, 5 * MIN);
     expect(&s, 5 * MIN, FULL, "a person holds it");
-    ck_assert_int_eq(look(&s, 5 * MIN).at, 64 * MIN);
-    hf_storm_on_begin(&s, 64 * MIN);
-    expect(&s, 64 * MIN, NORMAL, "");
+    ck_assert_int_eq(look(&s, 5 * MIN).since, 4 * MIN);
+    hf_storm_on_begin(&s, 2 * HOUR);
+    expect(&s, 2 * HOUR, FULL, "a person holds it");
 }
 END_TEST
 
@@ -315,17 +315,29 @@ START_TEST(what_a_person_holds_only_a_person_lets_go)
     prove(&s, 12 * S, 100 * S);
     lose(&s, 100, 0, 100 * S);
     expect(&s, 100 * S, FULL, "a person holds it");
-    ck_assert_int_eq(look(&s, 100 * S).at, 1 * HOUR + 10 * S);
-    hf_storm_on_proceed(&s, 101 * S);
-    expect(&s, 101 * S, PARTIAL, "person");
+    ck_assert_int_eq(look(&s, 100 * S).at, HF_STORM_NEVER);
+    ck_assert(look(&s, 100 * S).by_person);
+    expect(&s, 2 * HOUR + 10 * S, FULL, "a person holds it");
+    expect(&s, 500 * HOUR, FULL, "a person holds it");
+    ck_assert(!hf_storm_take(&s, HF_STORM_RESTART_UNSEEN, 10, 500 * HOUR).allowed);
+    hf_storm_on_proceed(&s, 501 * HOUR);
+    expect(&s, 501 * HOUR, PARTIAL, "person");
+}
+END_TEST
 
-    s = begin(0);
+START_TEST(how_long_a_person_held_it_does_not_count_against_the_guard)
+{
+    struct hf_storm s = begin(0);
+
     lose(&s, 100, 0, 0);
-    hf_storm_on_hold(&s, 30 * MIN); /* begins its own hour */
-    ck_assert_int_eq(look(&s, 30 * MIN).at, 90 * MIN);
-    expect(&s, 90 * MIN, PARTIAL, "as long as may be");
-    hf_storm_on_hold(&s, 90 * MIN); /* and another one */
-    ck_assert_int_eq(look(&s, 90 * MIN).at, 150 * MIN);
+    ck_assert(!look(&s, 30 * MIN).by_person);
+    hf_storm_on_hold(&s, 30 * MIN); /* takes over, and has no end */
+    expect(&s, 3 * HOUR, FULL, "a person holds it");
+    hf_storm_on_proceed(&s, 3 * HOUR);
+    expect(&s, 3 * HOUR, PARTIAL, "person");
+    lose(&s, 100, 0, 3 * HOUR + 1 * S); /* has an hour of its own */
+    expect(&s, 3 * HOUR + 1 * S, FULL, "no host is left");
+    ck_assert_int_eq(look(&s, 3 * HOUR + 1 * S).at, 4 * HOUR + 1 * S);
 }
 END_TEST
 
@@ -543,6 +555,7 @@ int main(void)
     tcase_add_test(t, full_is_entered_by_a_loss_alone);
     tcase_add_test(t, a_person_decides_sooner);
     tcase_add_test(t, what_a_person_holds_only_a_person_lets_go);
+    tcase_add_test(t, how_long_a_person_held_it_does_not_count_against_the_guard);
     tcase_add_test(t, one_storm_is_told_once_and_once_more_if_it_gets_worse);
     tcase_add_test(t, a_new_leader_has_nothing_saved_up);
     tcase_add_loop_test(t, the_rate_follows_the_size_of_the_fleet, 0, COUNT(RATES));
