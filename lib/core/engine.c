@@ -107,6 +107,7 @@ static void on_gone(enum hf_fleet_kind kind, void *object, void *arg)
 
     hf_agenda_remove(&e->agenda, &item->agenda);
     hf_flight_forget(e, item);
+    hf_trail_forget(e, item);
     if (kind == HF_FLEET_AGENT)
         hf_engine_wait_out(hf_agent_state(object));
     if (kind == HF_FLEET_HOST)
@@ -125,6 +126,7 @@ static void init_items(struct hf_engine *e)
     e->clock_item.kind = HF_ITEM_CLOCK;
     e->storm_item.kind = HF_ITEM_STORM;
     e->bad_item.kind = HF_ITEM_BAD;
+    e->trail_item.kind = HF_ITEM_TRAIL;
 }
 
 struct hf_engine *hf_engine_new(const struct hf_engine_config *cfg)
@@ -195,6 +197,7 @@ static void activate(struct hf_engine *e)
     hf_agenda_add(&e->agenda, &e->clock_item.agenda);
     hf_agenda_add(&e->agenda, &e->storm_item.agenda);
     hf_agenda_add(&e->agenda, &e->bad_item.agenda);
+    hf_agenda_add(&e->agenda, &e->trail_item.agenda);
     for (enum hf_fleet_kind kind = 0; kind <= HF_FLEET_ROLE; kind++)
         hf_fleet_each(e->fleet, kind, add_object, e);
 }
@@ -205,14 +208,16 @@ static void forget(struct hf_engine *e)
     hf_bad_clear(e);
     e->synced = false;
     e->told_rev = 0;
+    e->trail.count = 0;
+    e->trail.revision = 0;
     e->event_seq = e->event_tail = e->storm_seq = e->word_seq = 0;
     e->storm_told = HF_STORM_NORMAL;
+    e->storm_person = false;
     e->facts = (struct hf_storm_facts){ 0 };
 }
 
 /* Generations up to the one that we knew belong to what is void now. */
 static void on_history_reset(struct hf_engine *e)
-    e->storm_person = false;
 {
     if (e->generation > e->generation_floor)
         e->generation_floor = e->generation;
@@ -232,6 +237,7 @@ static void note_event_key(struct hf_engine *e, const struct hf_fleet_change *ch
     if (e->event_tail == 0 || change->key.seq < e->event_tail)
         e->event_tail = change->key.seq;
     hf_engine_note_storm(e, change->key.seq, (const Holdfast__V1__Event *)change->record);
+    hf_trail_on_event(e, (const Holdfast__V1__Event *)change->record);
 }
 
 /* HF_EHISTORY when the cluster clock or meta contradict what was seen before. */
@@ -304,6 +310,7 @@ static int on_synced(struct hf_engine *e, int64_t revision)
         on_history_reset(e);
         return HF_EHISTORY;
     }
+    hf_trail_begin(e);
     if (e->term.lease != 0)
         activate(e);
     return HF_OK;
@@ -395,6 +402,7 @@ static int decide(struct hf_engine *e, struct hf_item *item, struct hf_intent *r
     case HF_ITEM_CLOCK: return hf_engine_decide_clock(e, ret);
     case HF_ITEM_STORM: return hf_engine_decide_storm(e, ret);
     case HF_ITEM_BAD: return hf_engine_decide_bad(e, ret);
+    case HF_ITEM_TRAIL: return hf_engine_decide_trail(e, ret);
     default: return 0;
     }
 }

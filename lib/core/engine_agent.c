@@ -39,6 +39,14 @@ static bool note_report(const struct hf_agent *agent)
     return true;
 }
 
+/* A process that registered again, after a suspicion, say, has not joined: it is cleared. */
+static bool is_new_process(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Live *past = hf_agent_past(agent), *live = hf_agent_live(agent);
+
+    return live != NULL && (past == NULL || strcmp(past->instance_id, live->instance_id) != 0);
+}
+
 bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
 {
     struct hf_agent_state *state = hf_agent_state(agent);
@@ -50,6 +58,8 @@ bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
     if (agent->live.seen.create_rev != state->life || state->item.object == NULL) {
         state->life = agent->live.seen.create_rev;
         state->life_at = e->now;
+        if (e->synced && is_new_process(agent))
+            hf_trail_note(e, HOLDFAST__V1__EVENT__KIND__joined, &state->item, state->life);
     }
     return e->changing != HF_KEY_AGENT_REPORT || note_report(agent);
 }
@@ -104,9 +114,8 @@ static int settle(struct hf_engine *e, struct hf_agent *agent, const struct hf_d
     hf_health_set(&draft, state, view->why, view->next, view->at);
     hf_health_set_evidence(e, agent, death, &draft);
     return hf_health_write(e, agent, &draft,
-                           terminated ? HOLDFAST__V1__EVENT__KIND__ended
-                                      : HOLDFAST__V1__EVENT__KIND__unknown,
-                           ret);
+                           hf_death_is_on_hold(e, agent, death) ? NULL : death,
+                           HOLDFAST__V1__EVENT__KIND__unknown, ret);
 }
 
 /* An agent that is here. */
@@ -136,6 +145,15 @@ static int remove_ghost(struct hf_engine *e, struct hf_agent *agent, struct hf_i
     return hf_draft_end(e, ret, &hf_agent_state(agent)->item, NULL, WHY);
 }
 
+static bool is_new_life(const struct hf_engine *e, const struct hf_agent *agent)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    int64_t life = hf_life_number(e->generation, agent->live.seen.create_rev);
+
+    return is_new_process(agent) && !hf_trail_knows_join(agent) &&
+           (health == NULL || health->incarnation < life);
+}
+
 static int decide_live(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
 {
     const Holdfast__V1__Health *health = hf_agent_health(agent);
@@ -162,9 +180,10 @@ static int decide_live(struct hf_engine *e, struct hf_agent *agent, struct hf_in
                            : "it is live",
                   NULL, 0);
     draft.record.next_start = NULL;
-    return hf_health_write(e, agent, &draft,
-                           degraded ? HOLDFAST__V1__EVENT__KIND__suspect
-                                    : HOLDFAST__V1__EVENT__KIND__cleared,
+    return hf_health_write(e, agent, &draft, NULL,
+                           degraded                ? HOLDFAST__V1__EVENT__KIND__suspect
+                           : is_new_life(e, agent) ? HOLDFAST__V1__EVENT__KIND__joined
+                                                   : HOLDFAST__V1__EVENT__KIND__cleared,
                            ret);
 }
 
@@ -209,7 +228,7 @@ static int suspect(struct hf_engine *e, struct hf_agent *agent, const struct hf_
     hf_health_begin(e, agent, &draft);
     hf_health_set(&draft, SUSPECT, death->why, "it is given up", hf_engine_clock(e) + left);
     hf_health_set_evidence(e, agent, death, &draft);
-    return hf_health_write(e, agent, &draft, HOLDFAST__V1__EVENT__KIND__suspect, ret);
+    return hf_health_write(e, agent, &draft, NULL, HOLDFAST__V1__EVENT__KIND__suspect, ret);
 }
 
 static bool is_host_gone(const struct hf_engine *e, const struct hf_agent *agent)
@@ -276,7 +295,7 @@ static int hold(struct hf_engine *e, struct hf_agent *agent, const struct hf_dea
     hf_health_set_restart(e, &draft, restart);
     hf_health_set(&draft, FAILING, d->why, d->next, 0);
     hf_health_set_evidence(e, agent, death, &draft);
-    return hf_health_write(e, agent, &draft, HOLDFAST__V1__EVENT__KIND__held, ret);
+    return hf_health_write(e, agent, &draft, death, HOLDFAST__V1__EVENT__KIND__held, ret);
 }
 
 /* What was drawn is stored before it is waited for, so that the next leader waits as long. */
@@ -295,7 +314,7 @@ static int plan_start(struct hf_engine *e, struct hf_agent *agent, const struct 
     hf_health_set_restart(e, &draft, restart);
     hf_health_set(&draft, FAILING, d->why, d->next, d->at);
     hf_health_set_evidence(e, agent, death, &draft);
-    return hf_health_write(e, agent, &draft, HOLDFAST__V1__EVENT__KIND__unknown, ret);
+    return hf_health_write(e, agent, &draft, death, HOLDFAST__V1__EVENT__KIND__unknown, ret);
 }
 
 static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,

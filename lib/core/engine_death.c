@@ -111,7 +111,7 @@ static int64_t newest_life(const struct hf_engine *e, const struct hf_agent *age
     return life;
 }
 
-static int64_t revision_of(int64_t life)
+int64_t hf_life_revision(int64_t life)
 {
     return life & ((INT64_C(1) << GENERATION_BITS) - 1);
 }
@@ -125,7 +125,7 @@ struct hf_death hf_death_of_agent(const struct hf_engine *e, const struct hf_age
             agent->live_gone_rev != 0 ? agent->live_gone_at : hf_agent_state(agent)->life_at,
     };
 
-    if (exit_tells(e, agent, death.life, revision_of(death.life)))
+    if (exit_tells(e, agent, death.life, hf_life_revision(death.life)))
         set_seen(e, agent, &death);
     else
         set_due(e, &death, grace_of(e, hf_agent_past(agent)));

@@ -100,7 +100,7 @@ static const char *describe(struct hf_engine *e, const struct hf_item *item)
     static const char *const KINDS[] = {
         [HF_ITEM_AGENT] = "agent ", [HF_ITEM_HOST] = "host ",   [HF_ITEM_TASK] = "task ",
         [HF_ITEM_ROLE] = "role ",   [HF_ITEM_META] = "meta",    [HF_ITEM_CLOCK] = "clock",
-        [HF_ITEM_STORM] = "storm",  [HF_ITEM_BAD] = "keyspace",
+        [HF_ITEM_STORM] = "storm",  [HF_ITEM_BAD] = "keyspace", [HF_ITEM_TRAIL] = "trail",
     };
 
     (void)snprintf(e->subject, sizeof e->subject, "%s%s", KINDS[item->kind], name_of(item));

@@ -124,8 +124,31 @@ void hf_health_set_evidence(const struct hf_engine *e, const struct hf_agent *ag
     draft->record.n_evidence = 1;
 }
 
+static void add_event(struct hf_engine *e, const struct hf_agent *agent,
+                      const struct hf_health_draft *draft, Holdfast__V1__Event__Kind kind,
+                      struct hf_intent *ret)
+{
+    const Holdfast__V1__Health *record = &draft->record;
+    bool timed = record->next != NULL && record->next->at != NULL;
+
+    hf_draft_event(
+        e, ret,
+        &(struct hf_draft_event){
+            .kind = kind,
+            .agent = agent->name,
+            .host = record->host,
+            .why = record->why,
+            .next = record->next != NULL ? record->next->what : NULL,
+            .next_at = timed ? hf_clusterclock_local(&e->clock,
+                                                     hf_moment_read(record->next->at), e->now)
+                             : 0,
+            .source = record->n_evidence > 0 ? record->evidence[0]->source : NULL,
+            .evidence = record->n_evidence > 0 ? record->evidence[0]->text : NULL });
+}
+
 int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_health_draft *draft,
-                    Holdfast__V1__Event__Kind kind, struct hf_intent *ret)
+                    const struct hf_death *death, Holdfast__V1__Event__Kind kind,
+                    struct hf_intent *ret)
 {
     struct hf_agent_state *state = hf_agent_state(agent);
     int rc;
@@ -134,19 +157,12 @@ int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_healt
     hf_health_guard(agent, &ret->plan);
     hf_row_write(&ret->plan, &e->term, (struct hf_key){ HF_KEY_HEALTH, .name = agent->name },
                  &agent->health.seen, &draft->record.base);
-    if (kind != HOLDFAST__V1__EVENT__KIND__unknown)
-        hf_draft_event(
-            e, ret,
-            &(struct hf_draft_event){
-                .kind = kind,
-                .agent = agent->name,
-                .host = draft->record.host,
-                .why = draft->record.why,
-                .next = draft->record.next != NULL ? draft->record.next->what : NULL,
-                .source =
-                    draft->record.n_evidence > 0 ? draft->record.evidence[0]->source : NULL,
-                .evidence =
-                    draft->record.n_evidence > 0 ? draft->record.evidence[0]->text : NULL });
+    if (death != NULL)
+        hf_trail_tell_end(e, agent, death, ret);
+    if (kind == HOLDFAST__V1__EVENT__KIND__joined)
+        hf_trail_tell_join(e, agent, ret);
+    else if (kind != HOLDFAST__V1__EVENT__KIND__unknown)
+        add_event(e, agent, draft, kind, ret);
     rc = hf_draft_end(e, ret, &state->item, NULL, draft->record.why);
     if (rc == 1)
         state->health_at = e->now;

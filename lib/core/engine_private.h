@@ -13,6 +13,7 @@
  *     engine_task.c    a task: promoted, reset, taken back, reviewed
  *     engine_meta.c    meta and the cluster clock
  *     engine_bad.c     keys that cannot be read
+ *     engine_trail.c   the audit trail: what was told of, and what nobody acts on
  *     engine_view.c    status and explanations
  */
 #ifndef HF_CORE_ENGINE_PRIVATE_H
@@ -33,6 +34,7 @@ enum hf_item_kind {
     HF_ITEM_CLOCK,
     HF_ITEM_STORM,
     HF_ITEM_BAD,
+    HF_ITEM_TRAIL,
 };
 
 struct hf_item {
@@ -52,6 +54,8 @@ struct hf_agent_state {
     int64_t command_rev;      /* of the start that is outstanding */
     hf_ms command_at;         /* when that was first seen */
     hf_ms health_at;          /* when we last wrote its health for its own sake */
+    int64_t join_told;        /* the audit trail tells of lives up to this revision, */
+    int64_t end_told;         /* and of their ends */
     int64_t asks_for;         /* life, + 1: what follows its end waits for the storm guard, */
     struct hf_waiters *waits; /* the list in which it is, or NULL */
     struct hf_agent_state *wait_next, *wait_prev;
@@ -130,6 +134,25 @@ struct hf_flight {
     int64_t tail_from; /* of the audit trail: what its plan deletes, at least */
 };
 
+enum { HF_TRAIL_NOTES = 256 };
+
+/* What was seen, and is to be told of unless an action tells of it. */
+struct hf_trail_note {
+    struct hf_item *item;
+    int64_t rev; /* at which it happened */
+    hf_ms at;
+    uint8_t kind; /* of Holdfast__V1__Event__Kind */
+};
+
+struct hf_trail {
+    struct hf_trail_note notes[HF_TRAIL_NOTES]; /* oldest first */
+    size_t count;
+    uint64_t left_out; /* for which there was no room, or no time */
+    int64_t revision;  /* the newest that an entry was decided on */
+    int64_t saved;     /* thousandths of notes that may be told */
+    hf_ms saved_at;
+};
+
 struct hf_engine {
     char *ns, *id;
     struct hf_engine_policy policy;
@@ -138,11 +161,16 @@ struct hf_engine {
     struct hf_tilt tilt;
     struct hf_clusterclock clock;
     struct hf_item meta_item, clock_item;
-    struct hf_item storm_item, bad_item;
+    struct hf_item storm_item, bad_item, trail_item;
+    struct hf_trail trail;
     struct hf_storm storm;
     enum hf_storm_state storm_state; /* that was last acted on */
     enum hf_storm_state storm_told;  /* that the audit trail tells of, ... */
     int64_t storm_seq;               /* ... in this entry of it; 0: in none */
+    bool storm_person;               /* and whether it says that a person holds it, ... */
+    hf_ms storm_until;               /* ... or when it ends, by the wall clock, or NEVER */
+    int64_t word_seq;                /* the entry of the last word of a person; 0: none */
+    bool word_holds;                 /* which is to hold, or to proceed */
     struct hf_storm_facts facts;
     hf_ms longest_ttl;          /* that was granted */
     struct hf_waiters paced;    /* for the storm guard, */
@@ -167,10 +195,6 @@ struct hf_engine {
     hf_ms wrote_at;
 
     int64_t event_seq;    /* highest in use */
-    bool storm_person;               /* and whether it says that a person holds it, ... */
-    hf_ms storm_until;               /* ... or when it ends, by the wall clock, or NEVER */
-    int64_t word_seq;                /* the entry of the last word of a person; 0: none */
-    bool word_holds;                 /* which is to hold, or to proceed */
     int64_t event_tail;   /* lowest that may be; 0: none is known */
     int64_t drafted_tail; /* what the plan in the making deletes of it, at least; 0: nothing */
 
@@ -256,6 +280,7 @@ struct hf_draft_event {
     const char *agent, *task, *host; /* NULL for none */
     const char *why;
     const char *next;
+    hf_ms next_at;                 /* of our own clock; 0 or NEVER: no time */
     const char *source, *evidence; /* NULL for none */
 };
 
@@ -280,7 +305,6 @@ const char *hf_draft_evidence(struct hf_engine *e, const char *fmt, ...) HF_PRIN
 /* The end of a life. */
 struct hf_death {
     int64_t life;                  /* as one number; 0: none is known */
-    hf_ms next_at;                 /* of our own clock; 0 or NEVER: no time */
     bool seen;                     /* an exit tells of it */
     Holdfast__V1__Exit__Kind kind; /* unreachable unless seen */
     hf_ms since;                   /* when we missed it, on our own clock */
@@ -290,6 +314,9 @@ struct hf_death {
 
 /* generation * 2^48 + create revision. */
 int64_t hf_life_number(int32_t generation, int64_t create_rev);
+
+/* The create revision in it. */
+int64_t hf_life_revision(int64_t life);
 
 /* Of an agent that is not live. */
 struct hf_death hf_death_of_agent(const struct hf_engine *e, const struct hf_agent *agent);
@@ -308,7 +335,8 @@ const char *hf_death_host(const struct hf_engine *e, const struct hf_agent *agen
 /* engine_storm.c */
 
 void hf_engine_begin_storm(struct hf_engine *e);
-/* An entry of the audit trail: what an earlier leader told of need not be told again. */
+/* An entry of the audit trail: what an earlier leader told of need not be told again, and what
+ * a person said holds until a person says otherwise, whoever leads. */
 void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__Event *event);
 /* Whether what follows this death may happen now; if not, the agent waits for it. */
 bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,
@@ -342,9 +370,41 @@ void hf_health_set_recover(struct hf_health_draft *draft,
 void hf_health_set_taken(struct hf_health_draft *draft, int64_t life);
 struct hf_restart hf_health_get_restart(const Holdfast__V1__Health *health);
 
-/* Writes it for its own sake, with an event unless its kind is unknown. */
+/* Writes it for its own sake, with an event unless its kind is unknown; and with the end of a
+ * life, unless `death` is NULL or was told of. */
 int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_health_draft *draft,
-                    Holdfast__V1__Event__Kind kind, struct hf_intent *ret);
+                    const struct hf_death *death, Holdfast__V1__Event__Kind kind,
+                    struct hf_intent *ret);
+
+/* engine_trail.c */
+
+/* Remembers it, to be told of in a while unless an entry tells of it by then. */
+void hf_trail_note(struct hf_engine *e, Holdfast__V1__Event__Kind kind, struct hf_item *item,
+                   int64_t rev);
+/* Likewise that a task is completed or has failed; nothing for other states. */
+void hf_trail_note_end(struct hf_engine *e, const struct hf_task *task);
+bool hf_trail_has_note(const struct hf_engine *e, Holdfast__V1__Event__Kind kind,
+                       const struct hf_item *item);
+void hf_trail_forget(struct hf_engine *e, const struct hf_item *item);
+void hf_trail_on_event(struct hf_engine *e, const Holdfast__V1__Event *event);
+/* Everything was told: what came after the newest entry is noted. */
+void hf_trail_begin(struct hf_engine *e);
+/* Whether an entry tells that the agent's present life began. */
+bool hf_trail_knows_join(const struct hf_agent *agent);
+/* How a task ended, or unknown. */
+Holdfast__V1__Event__Kind hf_trail_kind_of_end(Holdfast__V1__Task__State state);
+
+/* Entries for a plan. */
+void hf_trail_tell_join(struct hf_engine *e, const struct hf_agent *agent,
+                        struct hf_intent *ret);
+void hf_trail_tell_task(struct hf_engine *e, const struct hf_task *task,
+                        Holdfast__V1__Event__Kind kind, struct hf_intent *ret);
+/* Once for each life, of an agent that is not live. */
+void hf_trail_tell_end(struct hf_engine *e, const struct hf_agent *agent,
+                       const struct hf_death *death, struct hf_intent *ret);
+/* What shows that it is over. */
+void hf_trail_add_evidence(const struct hf_agent *agent, const struct hf_death *death,
+                           struct hf_draft_event *event);
 
 /* engine_place.c */
 
@@ -446,6 +506,7 @@ bool hf_engine_is_ready(const struct hf_engine *e);
 bool hf_engine_is_due_first(const struct hf_engine *e, hf_ms now);
 int hf_engine_decide_meta(struct hf_engine *e, struct hf_intent *ret);
 int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret);
+int hf_engine_decide_trail(struct hf_engine *e, struct hf_intent *ret);
 
 /* What is worth remembering of a change; whether it has to be decided on. */
 bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent);

@@ -59,6 +59,24 @@ static void draft_health(struct hf_engine *e, const struct hf_task *task,
     ret_draft->record.end_upto = life;
 }
 
+static void add_event(struct hf_engine *e, const struct hf_task *task,
+                      const struct hf_death *death, Holdfast__V1__Event__Kind kind,
+                      const struct hf_reset_case *c, struct hf_intent *ret)
+{
+    struct hf_draft_event event = { .kind = kind,
+                                    .agent = task->owner->name,
+                                    .task = task->name,
+                                    .why = c->decision.why,
+                                    .next = c->decision.next,
+                                    .next_at = c->decision.verdict == HF_RECOVER_LATER
+                                                   ? hf_clusterclock_local(
+                                                         &e->clock, c->decision.at, e->now)
+                                                   : 0 };
+
+    hf_trail_add_evidence(task->owner, death, &event);
+    hf_draft_event(e, ret, &event);
+}
+
 static int review(struct hf_engine *e, struct hf_task *task, const struct hf_death *death,
                   struct hf_reset_case *c, struct hf_intent *ret)
 {
@@ -86,12 +104,8 @@ static int review(struct hf_engine *e, struct hf_task *task, const struct hf_dea
                   c->decision.why);
     hf_row_write(&ret->plan, &e->term, (struct hf_key){ HF_KEY_HEALTH, .name = agent->name },
                  &agent->health.seen, &health.record.base);
-    hf_draft_event(e, ret,
-                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__needs_review,
-                                             .agent = task->owner->name,
-                                             .task = task->name,
-                                             .why = c->decision.why,
-                                             .next = c->decision.next });
+    hf_trail_tell_end(e, agent, death, ret);
+    add_event(e, task, death, HOLDFAST__V1__EVENT__KIND__needs_review, c, ret);
     return hf_draft_end(e, ret, &state->item, &hf_agent_state(agent)->item, c->decision.why);
 }
 
@@ -120,12 +134,8 @@ int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_d
                                      .recovery = &recovery.record,
                                      .health = &agent->health.seen,
                                      .next_health = &health.record });
-    hf_draft_event(e, ret,
-                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__reset,
-                                             .agent = agent->name,
-                                             .task = task->name,
-                                             .why = c.decision.why,
-                                             .next = c.decision.next });
+    hf_trail_tell_end(e, agent, death, ret);
+    add_event(e, task, death, HOLDFAST__V1__EVENT__KIND__reset, &c, ret);
     return hf_draft_end(e, ret, &hf_task_state(task)->item, &hf_agent_state(agent)->item,
                         c.decision.why);
 }

@@ -152,10 +152,17 @@ static struct hf_task *find_task(struct hf_engine *e, const struct hf_agent *age
 }
 
 static void add_reset(struct hf_engine *e, const struct hf_agent *agent, struct hf_task *task,
-                      struct hf_reset_case *c, struct hf_intent *ret)
+                      const struct hf_death *death, struct hf_reset_case *c,
+                      struct hf_intent *ret)
 {
     struct hf_seen_task seen = { .seen = task->task.seen, .task = hf_task_record(task) };
     struct hf_recover_record recovery;
+    struct hf_draft_event event = { .kind = HOLDFAST__V1__EVENT__KIND__reset,
+                                    .agent = agent->name,
+                                    .task = task->name,
+                                    .why = c->decision.why,
+                                    .next = "it waits for its owner's successor",
+                                    .next_at = e->now + e->policy.command_within };
 
     hf_recover_store(&c->recover, task->name, &recovery);
     hf_row_reset(&ret->plan, &e->term, &seen, &task->recovery.seen,
@@ -163,12 +170,8 @@ static void add_reset(struct hf_engine *e, const struct hf_agent *agent, struct 
                                      .reserved_for = agent->name,
                                      .reason = c->decision.why,
                                      .recovery = &recovery.record });
-    hf_draft_event(e, ret,
-                   &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__reset,
-                                             .agent = agent->name,
-                                             .task = task->name,
-                                             .why = c->decision.why,
-                                             .next = "it waits for its owner's successor" });
+    hf_trail_add_evidence(agent, death, &event);
+    hf_draft_event(e, ret, &event);
 }
 
 /* What this very plan makes of the task and of its recovery, for a host that would have to read
@@ -225,6 +228,7 @@ static void add_order(struct hf_engine *e, const struct hf_agent *agent,
             .host = order->host->name,
             .why = order->why,
             .next = "its host starts or refuses it",
+            .next_at = e->now + e->policy.command_within,
             .source = health->record.n_evidence > 0 ? health->record.evidence[0]->source : NULL,
             .evidence =
                 health->record.n_evidence > 0 ? health->record.evidence[0]->text : NULL });
@@ -266,8 +270,9 @@ int hf_engine_order(struct hf_engine *e, struct hf_agent *agent,
     health.record.command_host = (char *)order->host->name;
     health.record.host = (char *)order->host->name;
     hf_health_guard(agent, &ret->plan);
+    hf_trail_tell_end(e, agent, order->death, ret);
     if (task != NULL)
-        add_reset(e, agent, task, &c, ret);
+        add_reset(e, agent, task, order->death, &c, ret);
     add_order(e, agent, task, task != NULL ? hf_recover_checkpoint(&c.recover) : 0, order,
               &health, ret);
     return hf_draft_end(e, ret, &hf_agent_state(agent)->item,

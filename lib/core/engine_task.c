@@ -7,6 +7,20 @@
 
 enum { SWEEP_FLIGHTS = 8, SWEEP_AGAIN = 1000 };
 
+/* What nobody acts on is noted: that it was submitted, and how it ended. */
+static void note_story(struct hf_engine *e, const struct hf_task *task)
+{
+    const struct hf_task_state *state = hf_task_state(task);
+
+    if (!e->synced)
+        return;
+    if (state->state == 0)
+        hf_trail_note(e, HOLDFAST__V1__EVENT__KIND__submitted, &hf_task_state(task)->item,
+                      task->task.seen.create_rev);
+    if (state->state != (uint8_t)hf_task_record(task)->state + 1)
+        hf_trail_note_end(e, task);
+}
+
 bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
 {
     struct hf_task_state *state = hf_task_state(task);
@@ -23,6 +37,7 @@ bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
     if (e->changing == HF_KEY_TASK && owned && state->state == (uint8_t)record->state + 1 &&
         state->owner_rev == owner_rev)
         return false;
+    note_story(e, task);
     if (state->state != (uint8_t)record->state + 1 || state->owner_rev != owner_rev) {
         state->since = e->now;
         state->alerts = 0;
@@ -42,6 +57,7 @@ static int write_recovery(struct hf_engine *e, struct hf_task *task,
                           const struct hf_recover *recover, const struct hf_recover_view *view,
                           struct hf_intent *ret)
 {
+    Holdfast__V1__Event__Kind kind = hf_trail_kind_of_end(hf_task_record(task)->state);
     struct hf_recover_record record;
 
     hf_draft_begin(e, ret);
@@ -55,6 +71,9 @@ static int write_recovery(struct hf_engine *e, struct hf_task *task,
                                       .agent = task->owner != NULL ? task->owner->name : NULL,
                                       .task = task->name,
                                       .why = view->why });
+    if (kind != HOLDFAST__V1__EVENT__KIND__unknown &&
+        hf_trail_has_note(e, kind, &hf_task_state(task)->item))
+        hf_trail_tell_task(e, task, kind, ret);
     return hf_draft_end(e, ret, &hf_task_state(task)->item, NULL, view->why);
 }
 

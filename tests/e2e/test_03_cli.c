@@ -12,8 +12,11 @@
 
 #include <jansson.h>
 
+#include "base/cleanup.h"
+#include "base/str.h"
 #include "support/client.h"
 #include "support/etcd.h"
+#include "support/http.h"
 #include "support/program.h"
 #include "support/suite.h"
 #include "support/tempdir.h"
@@ -404,9 +407,44 @@ START_TEST(a_reader_that_is_gone_is_no_error)
 }
 END_TEST
 
-/* A person's word reaches the leader, and the trail tells of it. */
+static void until_storm(const char *part)
+{
+    do
+        cli("storm", "status", "-o", "json");
+    while (strstr(last.out, part) == NULL);
+}
+
+static void until_event(const char *part)
+{
+    do
+        cli("events", "-o", "json");
+    while (strstr(last.out, part) == NULL);
+}
+
+/* What the leader itself goes by. */
+static bool is_full(void *arg)
+{
+    HF_CLEANUP_FREE char *body = NULL;
+    FILE *in = fopen(arg, "re");
+    char text[16] = "";
+    uint64_t port;
+
+    if (in == NULL)
+        return false;
+    (void)!fgets(text, sizeof text, in);
+    (void)fclose(in);
+    text[strcspn(text, "\n")] = '\0';
+    return hf_parse_u64(text, 1, UINT16_MAX, &port) == HF_OK &&
+           hft_http_get((uint16_t)port, "/metrics", &body) == 200 &&
+           strstr(body, "holdfast_storm_state{state=\"full\"} 1\n") != NULL;
+}
+
+/* A person's word reaches the leader and the next one, and the trail tells of it. */
 START_TEST(a_storm_is_held_and_let_go_on)
 {
+    char port_file[HFT_PATH_MAX + 32];
+
+    (void)snprintf(port_file, sizeof port_file, "%s/port", server.dir.path);
     cli("storm", "hold");
     expect_error(3, "nobody leads who could obey");
     hft_program_start(&controller, "holdfast-controller", server.dir.path, "c", server.endpoint,
@@ -414,17 +452,26 @@ START_TEST(a_storm_is_held_and_let_go_on)
     hft_program_until_said(&controller, "event=leading", STEP_MS);
     cli("storm", "hold");
     expect(0, NULL);
-    hft_program_until_said(&controller, "operator=hold", STEP_MS);
-    do
-        cli("storm", "status", "-o", "json");
-    while (strstr(last.out, "\"state\": \"full\"") == NULL);
+    hft_program_until_said(&controller, "what=\"storm hold\"", STEP_MS);
+    until_storm("\"state\": \"full\"");
+    ck_assert_ptr_null(strstr(last.out, "until"));
+    /* Nobody is left who heard it, and the next leader obeys it. */
+    ck_assert_int_eq(hft_program_stop(&controller), 0);
+    hft_program_start(&controller, "holdfast-controller", server.dir.path, "d", server.endpoint,
+                      "--id", "d", "--listen", "127.0.0.1:0", "--port-file", port_file, NULL);
+    hft_program_until_said(&controller, "event=leading", STEP_MS);
+    until_event("\"kind\":\"leader\",\"actor\":\"d\"");
+    cli("storm", "status", "-o", "json");
+    ck_assert_msg(strstr(last.out, "\"state\": \"full\"") != NULL, "%s", last.out);
+    cli("storm", "status");
+    ck_assert_msg(strstr(last.out, "a person holds it") != NULL, "%s", last.out);
+    hft_wait_or_fail(is_full, port_file, STEP_MS, "the metric of a storm");
     cli("storm", "proceed");
     expect(0, NULL);
-    do
-        cli("storm", "status", "-o", "json");
-    while (strstr(last.out, "\"state\": \"partial\"") == NULL);
+    until_storm("\"state\": \"partial\"");
+    ck_assert_msg(strstr(last.out, "\"until\": \"20") != NULL, "%s", last.out);
     cli("leader", "-o", "name");
-    expect(0, "c\n");
+    expect(0, "d\n");
     ck_assert_int_eq(hft_program_stop(&controller), 0);
 }
 END_TEST

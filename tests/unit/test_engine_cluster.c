@@ -322,8 +322,8 @@ START_TEST(another_leader_goes_on_with_the_trail)
     begin_engine();
     lead();
     run_engine();
-    ck_assert(has("events/0000000000000000002", "\"kind\":\"restart_ordered\""));
-    ck_assert(has("events/0000000000000000003", "\"kind\":\"leader\""));
+    ck_assert(has("events/0000000000000000005", "\"kind\":\"restart_ordered\""));
+    ck_assert(has("events/0000000000000000006", "\"kind\":\"leader\""));
 }
 END_TEST
 

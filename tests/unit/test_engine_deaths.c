@@ -105,14 +105,16 @@ START_TEST(every_guard_of_it_is_there)
     agent_ends("a", "oom");
     (void)snprintf(
         text, sizeof text,
-        "agent a: if create(controller/leader) = 110, lease(controller/leader) = 77, "
+        "agent a: if absent(events/0000000000000000004), create(controller/leader) = 110, "
+        "lease(controller/leader) = 77, "
         "mod(recoveries/t) = 0, create(agents/a/live) != %lld, mod(tasks/t) = %lld, "
         "text(tasks/t), "
-        "absent(events/0000000000000000002), mod(health/a) = 0, absent(commands/h1/a), "
+        "absent(events/0000000000000000005), mod(health/a) = 0, absent(commands/h1/a), "
         "absent(agents/a/live), mod(agents/a/spec) = %lld, mod(wanted/a) = 0, "
-        "absent(events/0000000000000000003) then put recoveries/t, put tasks/t, "
-        "put pending/r/t, put events/0000000000000000002, put commands/h1/a, put health/a, "
-        "put events/0000000000000000003 (it ran out of memory: it is started again)\n",
+        "absent(events/0000000000000000006) then put events/0000000000000000004, "
+        "put recoveries/t, put tasks/t, "
+        "put pending/r/t, put events/0000000000000000005, put commands/h1/a, put health/a, "
+        "put events/0000000000000000006 (it ran out of memory: it is started again)\n",
         (long long)life, (long long)task_rev, (long long)spec);
     expect(text);
 }

@@ -14,7 +14,7 @@ START_TEST(an_object_is_left_alone_while_a_write_of_it_is_under_way)
     task_is_owned("u", "in_progress", "b");
     pass(60000);
     expect("");
-    ck_assert_uint_eq(hf_engine_get_status(engine, now).flights, 2); /* and the clock */
+    ck_assert_uint_eq(hf_engine_get_status(engine, now).flights, 3); /* clock, trail */
 }
 END_TEST
 
