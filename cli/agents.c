@@ -1,5 +1,8 @@
 #include "cli/agents.h"
 
+#include "core/moments.h"
+#include "core/outlook.h"
+
 int cli_read_generation(struct cli *cli, int32_t *ret_generation)
 {
     CLI_CLEANUP_RECORD struct cli_record meta = { 0 };
@@ -55,6 +58,26 @@ const char *cli_agent_verdict(const struct hf_agent *agent)
         cli_agent_health(agent) == HOLDFAST__V1__HEALTH__STATE__unknown)
         return "gone";
     return cli_health_name(cli_agent_health(agent));
+}
+
+/* An exit tells of its own life only: one that nobody saw end was missed by the controller. */
+hf_ms cli_agent_since(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Live *live = hf_agent_live(agent);
+    const Holdfast__V1__Exit *end = hf_agent_exit(agent);
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    int64_t life =
+        end != NULL && end->incarnation != NULL
+            ? cli_number(end->incarnation->generation, end->incarnation->create_revision)
+            : 0;
+
+    if (live != NULL)
+        return hf_outlook_written(&live->base);
+    if (end != NULL && (health == NULL || life >= health->incarnation))
+        return hf_outlook_written(&end->base);
+    if (health != NULL && health->n_evidence > 0 && health->evidence[0]->at != NULL)
+        return hf_moment_read(health->evidence[0]->at);
+    return 0;
 }
 
 /* A value that only a newer version knows has no name. */

@@ -26,6 +26,10 @@ Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent);
 /* In one word, for people: also "stopped", "held" and "gone". */
 const char *cli_agent_verdict(const struct hf_agent *agent);
 
+/* When its present life was registered; or, of one that is not live, when it went offline. By
+ * the clock of whoever wrote that down; 0: nobody did. */
+hf_ms cli_agent_since(const struct hf_agent *agent);
+
 const char *cli_health_name(Holdfast__V1__Health__State state);
 const char *cli_state_name(Holdfast__V1__AgentState__Value state);
 const char *cli_exit_name(Holdfast__V1__Exit__Kind kind);

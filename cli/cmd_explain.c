@@ -6,6 +6,8 @@
 #include "cli/commands.h"
 #include "cli/explain.h"
 #include "cli/tasks.h"
+#include "core/moments.h"
+#include "core/rows.h"
 #include "core/task.h"
 #include "schema/json.h"
 
@@ -72,6 +74,8 @@ static int add_life(struct cli_chain *chain, struct agent *agent)
         rc = cli_chain_add(chain, NULL, agent->live.seen.create_rev, NULL, NULL, 0,
                            "registered on %s as pid %d, alive while lease %llx is held",
                            live->host, live->pid, (unsigned long long)agent->live.seen.lease);
+    if (live != NULL)
+        cli_chain_date(chain, &live->base);
     if (rc == HF_OK && end != NULL)
         rc = cli_chain_add(
             chain, end->n_evidence > 0 ? end->evidence[0]->at : NULL, agent->exit.seen.mod_rev,
@@ -93,6 +97,8 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
         rc = cli_chain_add(chain, NULL, agent->spec.seen.mod_rev, NULL, NULL, 0,
                            "described: role %s, launcher %s, home %s", spec->role,
                            spec->launcher, spec->home[0] != '\0' ? spec->home : "anywhere");
+    if (spec != NULL)
+        cli_chain_date(chain, &spec->base);
     if (rc == HF_OK && report != NULL && (report->state != 0 || report->phase[0] != '\0'))
         rc = cli_chain_add(chain, report->at, agent->report.seen.mod_rev, take(&agent->report),
                            NULL, 0, "said of itself: %s%s%s%s",
@@ -104,6 +110,8 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
             chain, NULL, agent->wanted.seen.mod_rev, NULL, NULL, 0, "wanted %s by %s%s%s",
             wanted->state == HOLDFAST__V1__WANTED__STATE__stopped ? "stopped" : "running",
             wanted->by, wanted->reason[0] != '\0' ? ": " : "", wanted->reason);
+    if (wanted != NULL)
+        cli_chain_date(chain, &wanted->base);
     return rc;
 }
 
@@ -126,14 +134,44 @@ static void judge(const struct agent *agent, char *verdict, size_t size)
         (void)snprintf(verdict, size, "not live: nothing holds a lease for it");
 }
 
+/* As the fleet would have it, borrowed from the records. */
+static struct hf_agent as_agent(const struct agent *agent)
+{
+    struct hf_agent view = { .name = "" };
+
+    view.live.record = agent->live.message;
+    view.exit.record = agent->exit.message;
+    view.wanted.record = agent->wanted.message;
+    view.health.record = agent->health.message;
+    return view;
+}
+
+/* Behind a verdict: since when. */
+static void add_since(const struct agent *agent, char *verdict, size_t size)
+{
+    struct hf_agent view = as_agent(agent);
+    Google__Protobuf__Timestamp at;
+    char text[CLI_AGE_SIZE];
+    size_t len = strlen(verdict);
+    hf_ms since = cli_agent_since(&view);
+
+    if (since != 0)
+        (void)snprintf(verdict + len, size - len, "; %s since %s",
+                       agent->live.message != NULL ? "registered" : "offline",
+                       cli_time(hf_moment_write(since, &at), text));
+}
+
 static int explain_agent(struct cli *cli, struct agent *agent)
 {
     struct cli_chain chain = { .cli = cli, .agent = cli->args[0] };
     const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
-    char verdict[300];
+    struct hf_agent view = as_agent(agent);
+    struct hf_outlook outlook = hf_outlook_agent(&view);
+    char verdict[400];
     int rc;
 
     judge(agent, verdict, sizeof verdict);
+    add_since(agent, verdict, sizeof verdict);
     rc = add_words(&chain, agent);
     if (rc == HF_OK)
         rc = add_life(&chain, agent);
@@ -141,10 +179,12 @@ static int explain_agent(struct cli *cli, struct agent *agent)
         rc = cli_chain_add(&chain, NULL, agent->health.seen.mod_rev, NULL, EVIDENCE(health),
                            health->n_evidence, "judged %s: %s", cli_health_name(health->state),
                            health->why);
+    if (health != NULL)
+        cli_chain_date(&chain, &health->base);
     if (rc == HF_OK)
         rc = cli_chain_add_events(&chain);
     if (rc == HF_OK)
-        rc = cli_chain_print(&chain, verdict, health != NULL ? health->next : NULL);
+        rc = cli_chain_print(&chain, verdict, outlook);
     cli_chain_done(&chain);
     return rc;
 }
@@ -173,10 +213,70 @@ static int add_recovery(struct cli_chain *chain, struct cli_record *record)
     return rc;
 }
 
+static int add_owner_end(struct cli_chain *chain, const struct hf_agent *owner)
+{
+    const Holdfast__V1__Exit *end = hf_agent_exit(owner);
+    int rc;
+
+    if (end == NULL)
+        return HF_OK;
+    rc = cli_chain_add(chain, end->n_evidence > 0 ? end->evidence[0]->at : NULL,
+                       owner->exit.seen.mod_rev, NULL, EVIDENCE(end), end->n_evidence,
+                       "its owner %s: %s (status %d, signal %d)", owner->name,
+                       cli_exit_name(end->kind), end->status, end->signal);
+    cli_chain_date(chain, &end->base);
+    return rc;
+}
+
+/* Whoever has it decides what becomes of it: how that one is, and on what evidence. */
+static int add_owner(struct cli_chain *chain, const struct hf_agent *owner)
+{
+    const Holdfast__V1__Live *live = hf_agent_live(owner);
+    const Holdfast__V1__Health *health = hf_agent_health(owner);
+    int rc;
+
+    if (live != NULL) {
+        rc = cli_chain_add(chain, NULL, owner->live.seen.create_rev, NULL, NULL, 0,
+                           "its owner %s is live on %s as pid %d", owner->name, live->host,
+                           live->pid);
+        cli_chain_date(chain, &live->base);
+    } else {
+        rc = add_owner_end(chain, owner);
+    }
+    if (rc != HF_OK || health == NULL ||
+        (live != NULL && health->state <= HOLDFAST__V1__HEALTH__STATE__healthy))
+        return rc;
+    rc = cli_chain_add(chain, NULL, owner->health.seen.mod_rev, NULL, EVIDENCE(health),
+                       health->n_evidence, "its owner %s is judged %s: %s", owner->name,
+                       cli_health_name(health->state), health->why);
+    cli_chain_date(chain, &health->base);
+    return rc;
+}
+
+/* The fleet outlives the chain, which points into it. */
+static int add_fleet(struct cli *cli, struct cli_chain *chain, const struct cli_record *record,
+                     struct hf_fleet **ret_fleet, struct hf_outlook *ret_outlook)
+{
+    static const enum hf_key_scope SCOPES[] = { HF_KEY_IN_AGENTS, HF_KEY_IN_HEALTH };
+    const struct hf_seen_task seen = { .seen = record->seen, .task = cli_task_of(record) };
+    const struct hf_agent *owner;
+    int rc = cli_load_fleet(cli, SCOPES, sizeof SCOPES / sizeof SCOPES[0], ret_fleet);
+
+    if (rc != HF_OK)
+        return rc;
+    *ret_outlook = hf_outlook_task(*ret_fleet, &seen, hf_clock_wall());
+    owner = seen.task->owner != NULL && hf_task_is_owned(seen.task->state)
+                ? hf_fleet_get_agent(*ret_fleet, seen.task->owner->agent)
+                : NULL;
+    return owner != NULL ? add_owner(chain, owner) : HF_OK;
+}
+
 static int explain_task(struct cli *cli, struct cli_record *record)
 {
     CLI_CLEANUP_RECORD struct cli_record recovery = { 0 };
     struct cli_chain chain = { .cli = cli, .task = cli->args[0] };
+    struct hf_outlook outlook = { 0 };
+    struct hf_fleet *fleet = NULL;
     const Holdfast__V1__Task *task = cli_task_of(record);
     const char *owner = task->owner != NULL ? task->owner->agent : "";
     bool at_work = task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
@@ -195,13 +295,17 @@ static int explain_task(struct cli *cli, struct cli_record *record)
     if (rc == HF_OK && record->seen.mod_rev != record->seen.create_rev)
         rc = cli_chain_add(&chain, NULL, record->seen.mod_rev, NULL, NULL, 0, "%s, attempt %d",
                            hf_task_state_name(task->state), task->attempt);
+    cli_chain_date(&chain, &task->base);
+    if (rc == HF_OK)
+        rc = add_fleet(cli, &chain, record, &fleet, &outlook);
     if (rc == HF_OK)
         rc = add_recovery(&chain, &recovery);
     if (rc == HF_OK)
         rc = cli_chain_add_events(&chain);
     if (rc == HF_OK)
-        rc = cli_chain_print(&chain, verdict, task->next);
+        rc = cli_chain_print(&chain, verdict, outlook);
     cli_chain_done(&chain);
+    hf_fleet_free(fleet);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/store.h"
+#include "cli/tasks.h"
 #include "core/moments.h"
 #include "holdfast/v1/cli.pb-c.h"
 
@@ -36,6 +37,7 @@ static const struct cli_column COLUMNS[] = {
     { .title = "TASK", .drop = 1, .cuts = true },
     { .title = "RESTARTS", .drop = 7, .right = true },
     { .title = "INCARNATION", .wide = true, .right = true },
+    { .title = "SINCE", .wide = true, .right = true },
     { .title = "NEXT", .drop = 5, .cuts = true },
 };
 
@@ -44,6 +46,7 @@ struct row {
     Holdfast__V1__AgentRow row;
     Holdfast__V1__Incarnation incarnation;
     Google__Protobuf__Duration freshness;
+    Google__Protobuf__Timestamp since;
 };
 
 struct rows {
@@ -92,7 +95,12 @@ static void fill_life(const struct rows *rows, const struct hf_agent *agent, str
     const Holdfast__V1__Report *report = report_of(agent);
     hf_ms age = report != NULL ? hf_clock_wall() - hf_moment_read(report->at) : 0;
 
+    hf_ms since = cli_agent_since(agent);
+
     row->row.live = agent->live.record != NULL;
+    if (since != 0)
+        *(row->row.live ? &row->row.registered_at : &row->row.offline_since) =
+            hf_moment_write(since, &row->since);
     if (row->row.live) {
         holdfast__v1__incarnation__init(&row->incarnation);
         row->incarnation.lease_id = agent->live.seen.lease;
@@ -120,6 +128,9 @@ static void fill(const struct rows *rows, const struct hf_agent *agent, struct r
     row->row.host = (char *)cli_agent_host(agent);
     row->row.task = (char *)(agent->tasks != NULL ? agent->tasks->name : "");
     row->row.health = cli_agent_health(agent);
+    if (agent->tasks != NULL)
+        row->row.progress = (Holdfast__V1__Report__Progress *)cli_progress_of(
+            report_of(agent), agent->tasks->name);
     if (health != NULL) {
         row->row.restarts = health->restarts;
         row->row.next = health->next;
@@ -144,13 +155,18 @@ static void add_row(struct cli_table *table, const struct rows *rows,
     cli_table_add(table, CLI_PLAIN, "%s",
                   row.row.live && row.row.state != 0 ? cli_state_name(row.row.state) : "");
     cli_table_add(table, cli_health_colour(row.row.health), "%s", cli_agent_verdict(agent));
-    cli_table_add(table, CLI_PLAIN, "%s", row.row.task);
+    if (row.row.progress != NULL)
+        cli_table_add(table, CLI_PLAIN, "%s %.0f%%", row.row.task, row.row.progress->percent);
+    else
+        cli_table_add(table, CLI_PLAIN, "%s", row.row.task);
     cli_table_add(table, row.row.restarts > 0 ? CLI_WARN : CLI_PLAIN, "%d", row.row.restarts);
     if (row.row.live)
         cli_table_add(table, CLI_PLAIN, "%lld",
                       (long long)cli_number(rows->generation, agent->live.seen.create_rev));
     else
         cli_table_add(table, CLI_DIM, "-");
+    cli_table_add(table, CLI_PLAIN, "%s",
+                  cli_age(row.row.live ? row.row.registered_at : row.row.offline_since, text));
     if (row.row.next != NULL)
         cli_table_add(table, CLI_PLAIN, "%s %s", row.row.next->what,
                       cli_until(row.row.next->at, text));
@@ -225,6 +241,7 @@ const struct cli_command CLI_PS = {
     .more = "LIVE   its lease is held, which proves that it is alive\n"
             "SAID   how long ago it last said something: shown, never a verdict\n"
             "STATE  what it last said of itself\n"
+            "SINCE  how long it has been registered or offline (-o wide)\n"
             "HEALTH what the controller makes of it; holdfast explain AGENT says why",
     CLI_OPTIONS(TABLE, struct settings),
     .run = run,

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/tasks.h"
 #include "core/body.h"
+#include "core/task.h"
 
 struct settings {
     bool payload, result;
@@ -37,6 +38,25 @@ static int print_text(struct cli *cli, const char *text, const Holdfast__V1__Bod
     return rc == HF_OK ? cli_out_text(cli, &out) : rc;
 }
 
+/* With what its owner says of it. */
+static int print_whole(struct cli *cli, const Holdfast__V1__Task *task)
+{
+    CLI_CLEANUP_RECORD struct cli_record report = { 0 };
+    int rc = HF_OK;
+
+    if (task->owner != NULL && hf_task_is_owned(task->state) &&
+        hf_name_check("agent", task->owner->agent, NULL) == HF_OK)
+        rc = cli_read(
+            cli, (struct hf_key){ .kind = HF_KEY_AGENT_REPORT, .name = task->owner->agent },
+            &report);
+    if (rc == HF_ECORRUPT) /* it is a remark, not the task */
+        rc = HF_OK;
+    if (rc != HF_OK)
+        return rc;
+    return cli_print_task_with(
+        cli, task, cli_progress_of((const Holdfast__V1__Report *)report.message, task->id));
+}
+
 static int run(struct cli *cli)
 {
     const struct settings *settings = cli->settings;
@@ -54,7 +74,7 @@ static int run(struct cli *cli)
         return print_text(cli, task->payload, task->payload_body, HF_KEY_TASK_PAYLOAD);
     if (settings->result)
         return print_text(cli, task->result, task->result_body, HF_KEY_TASK_RESULT);
-    return cli_print_task(cli, task);
+    return print_whole(cli, task);
 }
 
 const struct cli_command CLI_TASK_SHOW = {

@@ -9,10 +9,13 @@
 #include "cli/commands.h"
 #include "cli/tasks.h"
 #include "core/body.h"
+#include "core/moments.h"
 #include "core/rows.h"
 #include "core/task.h"
 
 enum { MOST_LABELS = 64 };
+
+#define MOST_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 struct settings {
     const char *role;
@@ -20,6 +23,7 @@ struct settings {
     const char *payload;
     int64_t priority;
     struct hf_strings labels;
+    hf_ms expected, deadline;
 };
 
 static const struct hf_option TABLE[] = {
@@ -48,6 +52,19 @@ static const struct hf_option TABLE[] = {
       .value = "KEY=VALUE,...",
       HF_OPTION_FIELD(STRINGS, struct settings, labels),
       .help = "Labels that the task carries." },
+    { .flag = "expected",
+      .value = "DURATION",
+      HF_OPTION_FIELD(DURATION, struct settings, expected),
+      .min = 1,
+      .max = MOST_MS,
+      .help = "It is expected to be completed after so long: shown, never a verdict." },
+    { .flag = "deadline",
+      .value = "DURATION",
+      HF_OPTION_FIELD(DURATION, struct settings, deadline),
+      .min = 1,
+      .max = MOST_MS,
+      .help = "If it has not ended after so long, somebody is told (alert.command of the "
+              "controller). It goes on all the same." },
 };
 
 /* Payload. */
@@ -183,6 +200,7 @@ static int run(struct cli *cli)
     HF_CLEANUP_BUF struct hf_buf payload = { .limit = 4 * HF_BODY_MAX };
     struct labels labels = { .count = 0 };
     Holdfast__V1__Task task = HOLDFAST__V1__TASK__INIT;
+    Google__Protobuf__Timestamp expected, deadline;
     char id[HF_ID_LEN + 1];
     int rc = HF_OK;
 
@@ -203,6 +221,11 @@ static int run(struct cli *cli)
         task.payload = payload.data != NULL ? payload.data : (char *)"";
         task.labels = labels.list;
         task.n_labels = labels.count;
+        if (settings->expected > 0)
+            task.expected_completion =
+                hf_moment_write(hf_clock_wall() + settings->expected, &expected);
+        if (settings->deadline > 0)
+            task.deadline = hf_moment_write(hf_clock_wall() + settings->deadline, &deadline);
         rc = submit(cli, &task);
     }
     free_labels(&labels);

@@ -9,11 +9,14 @@
 #include "base/cleanup.h"
 #include "cli/agents.h"
 #include "cli/out.h"
+#include "core/moments.h"
 #include "schema/json.h"
 
 struct cli_step {
     Holdfast__V1__Explanation__Step step;
     ProtobufCMessage *message; /* that it points into */
+    hf_ms written;             /* by whoever wrote it; 0: not known */
+    Google__Protobuf__Timestamp at;
 };
 
 void cli_chain_done(struct cli_chain *chain)
@@ -51,7 +54,25 @@ int cli_chain_add(struct cli_chain *chain, const Google__Protobuf__Timestamp *at
     added->step.evidence = (Holdfast__V1__Evidence **)evidence;
     added->step.n_evidence = evidence_count;
     added->message = message;
+    added->written = 0;
     return HF_OK;
+}
+
+void cli_chain_date(struct cli_chain *chain, const ProtobufCMessage *record)
+{
+    if (chain->count > 0)
+        chain->steps[chain->count - 1].written = hf_outlook_written(record);
+}
+
+/* Steps move while they are added. */
+static void set_times(struct cli_chain *chain)
+{
+    for (size_t i = 0; i < chain->count; i++) {
+        struct cli_step *step = &chain->steps[i];
+
+        if (step->step.at == NULL && step->written != 0)
+            step->step.at = hf_moment_write(step->written, &step->at);
+    }
 }
 
 static bool is_same(const char *wanted, const char *name)
@@ -108,17 +129,13 @@ static int print_json(struct cli_chain *chain, const char *verdict,
 
 enum { WHAT_COLUMN = 33 }; /* behind revision and time */
 
-int cli_chain_print(struct cli_chain *chain, const char *verdict,
-                    const Holdfast__V1__Next *next)
+static int print_text(struct cli_chain *chain, const char *verdict,
+                      const Holdfast__V1__Next *next)
 {
     HF_CLEANUP_BUF struct hf_buf out = { 0 };
     char text[CLI_AGE_SIZE];
     int column;
 
-    if (chain->count > 0)
-        qsort(chain->steps, chain->count, sizeof *chain->steps, by_revision);
-    if (chain->cli->output == CLI_JSON)
-        return print_json(chain, verdict, next);
     hf_buf_printf(&out, "%s is %s\n\n", chain->cli->args[0], verdict);
     for (size_t i = 0; i < chain->count; i++) {
         const Holdfast__V1__Explanation__Step *step = &chain->steps[i].step;
@@ -136,4 +153,20 @@ int cli_chain_print(struct cli_chain *chain, const char *verdict,
     hf_buf_printf(&out, next != NULL && next->at != NULL ? " %s\n" : "%s\n",
                   next != NULL ? cli_until(next->at, text) : "");
     return cli_out_text(chain->cli, &out);
+}
+
+int cli_chain_print(struct cli_chain *chain, const char *verdict, struct hf_outlook outlook)
+{
+    Holdfast__V1__Next next = HOLDFAST__V1__NEXT__INIT;
+    const Holdfast__V1__Next *shown = outlook.what != NULL ? &next : NULL;
+    Google__Protobuf__Timestamp at;
+
+    next.what = (char *)outlook.what;
+    if (outlook.at != 0)
+        next.at = hf_moment_write(outlook.at, &at);
+    if (chain->count > 0)
+        qsort(chain->steps, chain->count, sizeof *chain->steps, by_revision);
+    set_times(chain);
+    return chain->cli->output == CLI_JSON ? print_json(chain, verdict, shown)
+                                          : print_text(chain, verdict, shown);
 }

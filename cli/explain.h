@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/store.h"
+#include "core/outlook.h"
 #include "holdfast/v1/cli.pb-c.h"
 
 /* Everything that it shows belongs to it. */
@@ -23,11 +24,15 @@ int cli_chain_add(struct cli_chain *chain, const Google__Protobuf__Timestamp *at
                   const Holdfast__V1__Evidence *const *evidence, size_t evidence_count,
                   const char *fmt, ...) HF_PRINTF(7, 8) HF_MUST_CHECK;
 
+/* The step that was added last happened when `record` was last written, unless it has a time of
+ * its own. */
+void cli_chain_date(struct cli_chain *chain, const ProtobufCMessage *record);
+
 /* All events about the subject. */
 int cli_chain_add_events(struct cli_chain *chain) HF_MUST_CHECK;
 
-/* Sorted by revision, with the verdict and what is next (may be NULL). */
+/* Sorted by revision, with the verdict and what is next. */
 int cli_chain_print(struct cli_chain *chain, const char *verdict,
-                    const Holdfast__V1__Next *next) HF_MUST_CHECK;
+                    struct hf_outlook outlook) HF_MUST_CHECK;
 
 #endif

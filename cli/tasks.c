@@ -2,7 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "core/moments.h"
 #include "core/task.h"
 
 int cli_read_task(struct cli *cli, const char *id, struct cli_record *ret_record)
@@ -56,6 +58,24 @@ static void write_text(const char *title, const char *text, const Holdfast__V1__
         cli_out_field(out, title, "%s", text);
 }
 
+static bool is_late(const Holdfast__V1__Task *task)
+{
+    return task->deadline != NULL && !hf_task_is_final(task->state) &&
+           hf_moment_read(task->deadline) < hf_clock_wall();
+}
+
+static void write_progress(const Holdfast__V1__Report__Progress *progress, struct hf_buf *out)
+{
+    char age[CLI_AGE_SIZE];
+
+    if (progress == NULL)
+        return;
+    cli_age(progress->updated, age);
+    cli_out_field(out, "progress", "%.0f%%%s%s%s%s%s", progress->percent,
+                  progress->note[0] != '\0' ? ", " : "", progress->note,
+                  age[0] != '\0' ? " (" : "", age, age[0] != '\0' ? " ago)" : "");
+}
+
 static void write_times(const Holdfast__V1__Task *task, struct hf_buf *out)
 {
     char at[CLI_AGE_SIZE];
@@ -63,14 +83,16 @@ static void write_times(const Holdfast__V1__Task *task, struct hf_buf *out)
     if (task->checkpoint != NULL)
         cli_out_field(out, "checkpoint", "%" PRId64, task->checkpoint->seq);
     cli_out_field(out, "expected", "%s", cli_time(task->expected_completion, at));
-    cli_out_field(out, "deadline", "%s", cli_time(task->deadline, at));
+    cli_out_field(out, "deadline", is_late(task) ? "%s, which is over" : "%s",
+                  cli_time(task->deadline, at));
     cli_out_field(out, "reserved for", "%s", task->reserved_for);
     cli_out_field(out, "reason", "%s", task->reason);
     if (task->next != NULL)
         cli_out_field(out, "next", "%s %s", task->next->what, cli_until(task->next->at, at));
 }
 
-static void write_task(const Holdfast__V1__Task *task, struct hf_buf *out)
+static void write_task(const Holdfast__V1__Task *task,
+                       const Holdfast__V1__Report__Progress *progress, struct hf_buf *out)
 {
     cli_out_field(out, "task", "%s", task->id);
     cli_out_field(out, "role", "%s", task->role);
@@ -82,12 +104,27 @@ static void write_task(const Holdfast__V1__Task *task, struct hf_buf *out)
     cli_out_field(out, "attempt", "%" PRId32, task->attempt);
     cli_out_field(out, "priority", "%" PRId32, task->priority);
     write_labels(task, out);
+    write_progress(progress, out);
     write_times(task, out);
     write_text("payload", task->payload, task->payload_body, out);
     write_text("result", task->result, task->result_body, out);
 }
 
+const Holdfast__V1__Report__Progress *cli_progress_of(const Holdfast__V1__Report *report,
+                                                      const char *task)
+{
+    if (report == NULL || report->progress == NULL || strcmp(report->task, task) != 0)
+        return NULL;
+    return report->progress;
+}
+
 int cli_print_task(struct cli *cli, const Holdfast__V1__Task *task)
+{
+    return cli_print_task_with(cli, task, NULL);
+}
+
+int cli_print_task_with(struct cli *cli, const Holdfast__V1__Task *task,
+                        const Holdfast__V1__Report__Progress *progress)
 {
     HF_CLEANUP_BUF struct hf_buf out = { 0 };
 
@@ -96,6 +133,6 @@ int cli_print_task(struct cli *cli, const Holdfast__V1__Task *task)
     if (cli->output == CLI_NAME)
         hf_buf_printf(&out, "%s\n", task->id);
     else
-        write_task(task, &out);
+        write_task(task, progress, &out);
     return cli_out_text(cli, &out);
 }

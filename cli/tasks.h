@@ -19,7 +19,14 @@ int cli_check_task_state(struct cli *cli, const char *name) HF_MUST_CHECK;
 
 enum cli_colour cli_task_colour(Holdfast__V1__Task__State state);
 
-/* One task as the output format wants it: all of it, or its id alone. */
+/* One task as the output format wants it: all of it, or its id alone. `progress` is what its
+ * owner says of it, or NULL. */
+int cli_print_task_with(struct cli *cli, const Holdfast__V1__Task *task,
+                        const Holdfast__V1__Report__Progress *progress) HF_MUST_CHECK;
 int cli_print_task(struct cli *cli, const Holdfast__V1__Task *task) HF_MUST_CHECK;
+
+/* What a report says of this task, or NULL. */
+const Holdfast__V1__Report__Progress *cli_progress_of(const Holdfast__V1__Report *report,
+                                                      const char *task);
 
 #endif

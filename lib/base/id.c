@@ -8,6 +8,7 @@
 #define TIME_BYTES   6
 #define RANDOM_BYTES 10
 #define ID_BYTES     (TIME_BYTES + RANDOM_BYTES)
+#define TIME_DIGITS  10 /* 50 bits: two zeros lead */
 
 int hf_id_random(void *out, size_t len)
 {
@@ -52,11 +53,12 @@ int hf_id_new(char ret_id[HF_ID_LEN + 1])
     return HF_OK;
 }
 
+/* In the order of ASCII, so that ids sort as their bytes do; no letter that a person takes for
+ * a digit or, by chance, for a word. */
+static const char ALPHABET[] = "0123456789abcdefghjkmnpqrstvwxyz";
+
 void hf_id_format(hf_ms wall, const uint8_t random[10], char ret_id[HF_ID_LEN + 1])
 {
-    /* In the order of ASCII, so that ids sort as their bytes do; no letter that a person takes
-     * for a digit or, by chance, for a word. */
-    static const char ALPHABET[] = "0123456789abcdefghjkmnpqrstvwxyz";
     uint8_t bytes[ID_BYTES];
     uint32_t bits = 0; /* the lowest `count` of them wait to be written */
     int count = 2;     /* 26 * 5 = 130 bits: two zeros lead */
@@ -72,4 +74,23 @@ void hf_id_format(hf_ms wall, const uint8_t random[10], char ret_id[HF_ID_LEN + 
             ret_id[at++] = ALPHABET[bits >> (count - 5) & 31];
     }
     ret_id[at] = '\0';
+}
+
+int hf_id_get_time(const char *id, hf_ms *ret_wall)
+{
+    uint64_t wall = 0;
+
+    if (strlen(id) != HF_ID_LEN)
+        return HF_EINVAL;
+    for (size_t i = 0; i < TIME_DIGITS; i++) {
+        const char *digit = strchr(ALPHABET, id[i]);
+
+        if (digit == NULL)
+            return HF_EINVAL;
+        wall = wall << 5 | (uint64_t)(digit - ALPHABET);
+    }
+    if (wall >> 48 != 0)
+        return HF_EINVAL;
+    *ret_wall = (hf_ms)wall;
+    return HF_OK;
 }

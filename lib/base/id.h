@@ -23,4 +23,7 @@ int hf_id_new(char ret_id[HF_ID_LEN + 1]) HF_MUST_CHECK;
 /* The same from given parts, for tests. Cannot fail. */
 void hf_id_format(hf_ms wall, const uint8_t random[10], char ret_id[HF_ID_LEN + 1]);
 
+/* The wall time in an id of ours; HF_EINVAL for a text that is none. */
+int hf_id_get_time(const char *id, hf_ms *ret_wall) HF_MUST_CHECK;
+
 #endif

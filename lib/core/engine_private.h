@@ -82,6 +82,7 @@ enum {
     HF_ALERT_LONELY = 8,
     HF_ALERT_REVIEW = 16,
     HF_ALERT_BROKEN = 32,
+    HF_ALERT_LATE = 64,
 };
 
 struct hf_task_state {

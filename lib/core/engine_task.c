@@ -40,7 +40,7 @@ bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
     note_story(e, task);
     if (state->state != (uint8_t)record->state + 1 || state->owner_rev != owner_rev) {
         state->since = e->now;
-        state->alerts = 0;
+        state->alerts &= HF_ALERT_LATE;
     }
     state->state = (uint8_t)((uint8_t)record->state + 1);
     state->owner_rev = owner_rev;
@@ -321,6 +321,33 @@ static int sweep_chain(struct hf_engine *e, struct hf_task *task, struct hf_inte
     return hf_draft_end(e, ret, &state->item, NULL, WHY);
 }
 
+/* Somebody is told, once by each leader; nothing else follows from it. */
+static int judge_deadline(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret)
+{
+    const Holdfast__V1__Task *record = hf_task_record(task);
+    struct hf_task_state *state = hf_task_state(task);
+    hf_ms due;
+
+    if (record->deadline == NULL || hf_task_is_final(record->state) ||
+        (state->alerts & HF_ALERT_LATE) != 0)
+        return 0;
+    due = hf_clusterclock_local(&e->clock, hf_moment_read(record->deadline), e->now);
+    if (due > e->now) {
+        hf_engine_wake(e, &state->item, due);
+        return 0;
+    }
+    state->alerts |= HF_ALERT_LATE;
+    return hf_draft_alert(
+        e, ret, &state->item,
+        &(struct hf_intent_alert){
+            .kind = HOLDFAST__V1__EVENT__KIND__needs_review,
+            .agent = task->owner != NULL ? task->owner->name : NULL,
+            .task = task->name,
+            .why = hf_draft_why(e, "its deadline is over, and it is %s",
+                                hf_task_state_name(record->state)),
+            .next = "it goes on as ever; `holdfast explain` says how it stands" });
+}
+
 int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret)
 {
     const Holdfast__V1__Task *record = hf_task_record(task);
@@ -328,6 +355,9 @@ int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_i
 
     if (record == NULL || hf_bad_of_task(e, task->name) != NULL)
         return 0;
+    rc = judge_deadline(e, task, ret);
+    if (rc != 0)
+        return rc;
     if (hf_task_is_owned(record->state))
         return decide_owned(e, task, ret);
     rc = judge_recovery(e, task, ret);

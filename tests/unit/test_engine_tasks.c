@@ -218,6 +218,34 @@ START_TEST(the_checkpoints_of_what_is_over_go_after_an_hour)
 }
 END_TEST
 
+static void put_with_deadline(const char *key, const char *state)
+{
+    char json[400];
+
+    (void)snprintf(json, sizeof json,
+                   "{\"id\":\"t\",\"role\":\"r\",\"state\":\"%s\",\"attempt\":1,"
+                   "\"owner\":{\"agent\":\"a\",\"incarnation\":{\"createRevision\":"
+                   "\"%lld\"}},\"deadline\":\"2026-09-21T14:14:11Z\"}",
+                   state, (long long)life_of("a"));
+    put(key, json);
+}
+
+START_TEST(somebody_is_told_once_of_a_task_that_is_late)
+{
+    /* The clock stands at 14:13:31, ten seconds after the engine began. */
+    put_with_deadline("tasks/t", "in_progress");
+    pass(39000);
+    expect("");
+    pass(2000);
+    expect("alert task t: its deadline is over, and it is in_progress\n");
+    pass(600000);
+    expect("");
+    put_with_deadline("tasks/u", "completed"); /* one that ended is not late */
+    pass(2000);
+    expect("");
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("tasks");
@@ -235,5 +263,6 @@ int main(void)
     tcase_add_test(t, an_owner_of_whom_nothing_else_is_known_loses_its_task);
     tcase_add_test(t, a_task_without_a_role_cannot_be_acted_on_and_is_told_of_once);
     tcase_add_loop_test(t, the_checkpoints_of_what_is_over_go_after_an_hour, 0, COUNT(CHAINS));
+    tcase_add_test(t, somebody_is_told_once_of_a_task_that_is_late);
     return run("core/engine tasks", t);
 }

@@ -120,6 +120,25 @@ START_TEST(new_id_carries_the_wall_time)
 END_TEST
 
 /* Every one of the 63 bits is set in some and clear in some other; the sign never is. */
+START_TEST(the_time_of_an_id_can_be_read)
+{
+    static const hf_ms WALLS[] = { 0, 1, INT64_C(1790000000123), (INT64_C(1) << 48) - 1 };
+    const uint8_t random[10] = { 0xff, 0xff, 0xff, 0, 1, 2, 3, 4, 5, 6 };
+    char id[HF_ID_LEN + 1];
+    hf_ms wall = 7;
+
+    for (size_t i = 0; i < sizeof WALLS / sizeof WALLS[0]; i++) {
+        hf_id_format(WALLS[i], random, id);
+        ck_assert_int_eq(hf_id_get_time(id, &wall), HF_OK);
+        ck_assert_int_eq(wall, WALLS[i]);
+    }
+    ck_assert_int_eq(hf_id_get_time("", &wall), HF_EINVAL);
+    ck_assert_int_eq(hf_id_get_time("not an id of ours, is it?!", &wall), HF_EINVAL);
+    ck_assert_int_eq(hf_id_get_time("zzzzzzzzzzzzzzzzzzzzzzzzzz", &wall), HF_EINVAL);
+    ck_assert_int_eq(wall, WALLS[3]);
+}
+END_TEST
+
 START_TEST(random_63_uses_all_its_bits)
 {
     uint64_t any = 0;
@@ -233,6 +252,7 @@ int main(void)
     tcase_add_test(t, ids_sort_by_age);
     tcase_add_test(t, new_ids_are_valid_names_and_differ);
     tcase_add_test(t, new_id_carries_the_wall_time);
+    tcase_add_test(t, the_time_of_an_id_can_be_read);
     tcase_add_test(t, random_63_uses_all_its_bits);
     tcase_add_test(t, random_fills_all_and_only_the_bytes);
     tcase_add_test(t, random_goes_on_after_a_signal);

@@ -1,0 +1,143 @@
+#include "core/outlook.h"
+
+#include <stddef.h>
+
+#include "base/id.h"
+#include "core/moments.h"
+#include "core/plan.h"
+#include "core/rows.h"
+
+hf_ms hf_outlook_written(const ProtobufCMessage *record)
+{
+    hf_ms newest = 0;
+
+    for (int writer = HF_WRITER_OWNER; record != NULL && writer <= (int)HF_WRITER_OPERATOR;
+         writer++) {
+        const char *id = hf_plan_find_op_id(record, (enum hf_writer)writer);
+        hf_ms at = 0;
+
+        if (id != NULL && hf_id_get_time(id, &at) == HF_OK && at > newest)
+            newest = at;
+    }
+    return newest;
+}
+
+static struct hf_outlook of_next(const Holdfast__V1__Next *next)
+{
+    return (struct hf_outlook){ .what = next->what,
+                                .at = next->at != NULL ? hf_moment_read(next->at) : 0 };
+}
+
+/* Without a known beginning the rule holds, but nobody can say when. */
+static struct hf_outlook of_wait(Holdfast__V1__Task__State state, hf_ms since, hf_ms now)
+{
+    struct hf_task_policy policy = hf_task_policy_default();
+    struct hf_task_wait wait =
+        hf_task_judge_wait(&policy, state, false, since != 0 ? since : now, now);
+
+    return (struct hf_outlook){ .what = wait.next,
+                                .at = since != 0 && wait.at != HF_TASK_NEVER ? wait.at : 0 };
+}
+
+/* When the role lost its last agent, as far as their exits tell. */
+static hf_ms lonely_since(const struct hf_role *role, hf_ms since)
+{
+    for (const struct hf_agent *agent = role != NULL ? role->agents : NULL; agent != NULL;
+         agent = agent->next_in_role) {
+        hf_ms end = hf_outlook_written((const ProtobufCMessage *)agent->exit.record);
+
+        if (since != 0 && end > since)
+            since = end;
+    }
+    return since;
+}
+
+static struct hf_outlook of_pending(const struct hf_fleet *fleet,
+                                    const Holdfast__V1__Task *task, hf_ms since, hf_ms now)
+{
+    const struct hf_role *role = hf_fleet_get_role(fleet, task->role);
+
+    if (task->reserved_for[0] != '\0')
+        return (struct hf_outlook){ .what = "the agent that it is reserved for is started with "
+                                            "it, or anyone of its role may have it" };
+    if (role != NULL && role->live_count > 0)
+        return (struct hf_outlook){ .what = "an agent of its role takes it" };
+    return of_wait(task->state, lonely_since(role, since), now);
+}
+
+/* Its owner is not live any more: it follows from what is known of that. */
+static struct hf_outlook of_gone(const struct hf_agent *owner)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(owner);
+    bool timed = health != NULL && health->next != NULL && health->next->at != NULL;
+
+    if (health != NULL && health->state == HOLDFAST__V1__HEALTH__STATE__suspect)
+        return (struct hf_outlook){
+            .what = "its owner comes back and adopts it, or is given up, and it is reset",
+            .at = timed ? hf_moment_read(health->next->at) : 0
+        };
+    return (struct hf_outlook){ .what = "it is reset: its owner is gone" };
+}
+
+static struct hf_outlook of_owned(const struct hf_fleet *fleet, const struct hf_seen_task *seen,
+                                  hf_ms since, hf_ms now)
+{
+    const Holdfast__V1__Task *task = seen->task;
+    const struct hf_agent *owner =
+        task->owner != NULL ? hf_fleet_get_agent(fleet, task->owner->agent) : NULL;
+
+    if (owner == NULL)
+        return (struct hf_outlook){ .what = "it is reset: its owner is not known" };
+    if (owner->live.record == NULL)
+        return of_gone(owner);
+    if (owner->live.seen.create_rev > hf_rows_owner_rev(seen))
+        return (struct hf_outlook){
+            .what = "its owner, who is back as another life, adopts it, or it is reset"
+        };
+    if (task->state == HOLDFAST__V1__TASK__STATE__acknowledged)
+        return of_wait(task->state, since, now);
+    return (struct hf_outlook){ .what = "its owner brings it to an end",
+                                .at = task->expected_completion != NULL
+                                          ? hf_moment_read(task->expected_completion)
+                                          : 0 };
+}
+
+struct hf_outlook hf_outlook_task(const struct hf_fleet *fleet, const struct hf_seen_task *task,
+                                  hf_ms now)
+{
+    hf_ms since = hf_outlook_written(&task->task->base);
+
+    if (hf_task_is_owned(task->task->state))
+        return of_owned(fleet, task, since, now);
+    if (task->task->next != NULL)
+        return of_next(task->task->next);
+    switch (task->task->state) {
+    case HOLDFAST__V1__TASK__STATE__pending: return of_pending(fleet, task->task, since, now);
+    case HOLDFAST__V1__TASK__STATE__queued:
+        return (struct hf_outlook){ .what = "it may be taken when its limit allows it" };
+    case HOLDFAST__V1__TASK__STATE__needs_review:
+        return (struct hf_outlook){ .what = "a person says `holdfast task retry` or `cancel`" };
+    default: return (struct hf_outlook){ 0 };
+    }
+}
+
+struct hf_outlook hf_outlook_agent(const struct hf_agent *agent)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(agent);
+    const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
+    bool live = agent->live.record != NULL;
+    bool stopped = wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped;
+
+    if (stopped)
+        return (struct hf_outlook){ .what = live ? "its agentd ends it"
+                                                 : "`holdfast start` starts it" };
+    if (health != NULL && health->next != NULL)
+        return of_next(health->next);
+    if (live)
+        return (struct hf_outlook){ 0 };
+    if (agent->commands != NULL)
+        return (struct hf_outlook){ .what = "its host starts or refuses it" };
+    return (struct hf_outlook){ .what = hf_agent_exit(agent) != NULL
+                                            ? "the leader decides whether it is started again"
+                                            : "the leader gives it up unless it comes back" };
+}
