@@ -55,7 +55,8 @@ static const struct hf_option TABLE[] = {
     { .flag = "env-file",
       .value = "FILE",
       HF_OPTION_FIELD(STRING, struct settings, env_file),
-      .help = "When everything is ready, write what other programs need here: source FILE." },
+      .help = "When everything is ready, write what other programs need here: source FILE. It "
+              "is removed at the end." },
 };
 
 /* The fleet that is shown: an agent of each role, at home on a host of its own; the others can
@@ -80,7 +81,8 @@ struct up {
     struct cli_child etcd, controller, hosts[FLEET_SIZE];
     hf_ms lost_at[FLEET_SIZE]; /* when we saw that a host had ended; 0: it runs */
     uv_signal_t interrupt, terminate;
-    bool stop; /* somebody said so */
+    bool stop;     /* somebody said so */
+    char env[512]; /* what was written into the file for others; empty: nothing */
 };
 
 /* Directories and ports. */
@@ -405,23 +407,47 @@ static int start_fleet(struct up *up)
 static int write_env_file(struct up *up)
 {
     const char *name = up->settings->env_file;
-    char text[512];
     struct hf_error why = { "" };
-    int len, rc;
+    int rc;
 
     if (name == NULL)
         return HF_OK;
-    len = snprintf(text, sizeof text,
+    (void)snprintf(up->env, sizeof up->env,
                    "export HOLDFAST_ENDPOINTS=%s\nexport HOLDFAST_NAMESPACE=%s\n", up->endpoint,
                    up->cli->common.namespace);
-    rc = hf_file_write(name, text, (size_t)len, &why);
+    rc = hf_file_write(name, up->env, strlen(up->env), &why);
     return rc == HF_OK ? HF_OK : cli_fail(up->cli, rc, "%s", why.text);
+}
+
+/* Whoever waits for the file must not find the one of another time. */
+static void remove_old_env_file(const struct up *up)
+{
+    const char *name = up->settings->env_file;
+    struct stat status;
+
+    if (name != NULL && lstat(name, &status) == 0 && S_ISREG(status.st_mode))
+        (void)unlink(name);
+}
+
+/* Unless somebody else has written it since. */
+static void remove_env_file(const struct up *up)
+{
+    char text[sizeof up->env + 1] = "";
+    FILE *file = up->env[0] != '\0' ? fopen(up->settings->env_file, "re") : NULL;
+
+    if (file == NULL)
+        return;
+    (void)!fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    if (strcmp(text, up->env) == 0)
+        (void)unlink(up->settings->env_file);
 }
 
 static int start(struct up *up)
 {
     int rc = find_programs(up);
 
+    remove_old_env_file(up);
     if (rc == HF_OK)
         rc = make_dir(up);
     if (rc != HF_OK)
@@ -441,6 +467,7 @@ static int start(struct up *up)
 /* Ending: hosts first, while there is an etcd that they can say goodbye to. */
 static void end(struct up *up)
 {
+    remove_env_file(up);
     for (size_t i = 0; i < FLEET_SIZE; i++)
         cli_child_ask(&up->hosts[i]);
     for (size_t i = 0; i < FLEET_SIZE; i++) {

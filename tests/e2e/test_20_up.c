@@ -1,11 +1,14 @@
 /* holdfast up: from nothing to a cluster that works, and back to nothing. */
 #include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "support/program.h"
 #include "support/suite.h"
 #include "support/wait.h"
@@ -91,6 +94,47 @@ static bool is_gone(void *arg)
     return ask_leader(arg) == 5; /* nobody listens there */
 }
 
+static bool file_has(const char *directory, const char *name, const char *part)
+{
+    char path[64], text[16384];
+    HF_CLEANUP_FD int fd = -1;
+    ssize_t len;
+
+    (void)snprintf(path, sizeof path, "/proc/%.20s/%s", directory, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    len = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    return len > 0 && memmem(text, (size_t)len, part, strlen(part)) != NULL;
+}
+
+/* Whoever works for it was started with its directory or its etcd. */
+static unsigned count_processes(const struct up *up)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(proc);
+    while ((entry = readdir(proc)) != NULL) {
+        const char *name = entry->d_name;
+
+        if (name[0] < '1' || name[0] > '9')
+            continue;
+        if (file_has(name, "cmdline", up->dir) || file_has(name, "cmdline", up->endpoint) ||
+            file_has(name, "environ", up->dir))
+            count++;
+    }
+    (void)closedir(proc);
+    return count;
+}
+
+static void expect_nothing_left(struct up *up)
+{
+    ck_assert(is_gone(up));
+    ck_assert_uint_eq(count_processes(up), 0);
+    ck_assert_int_ne(access(up->dir, F_OK), 0);
+    ck_assert_int_ne(access(up->env_file, F_OK), 0);
+}
+
 START_TEST(a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctrl_c)
 {
     HFT_CLEANUP_OUTPUT struct hft_output submitted = { 0 };
@@ -99,21 +143,34 @@ START_TEST(a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctr
     ck_assert_int_eq(ask_leader(&first), 0);
     hft_cli(&submitted, first.endpoint, "task", "submit", "--role", "r", NULL);
     ck_assert_int_eq(submitted.status, 0);
+    ck_assert_uint_eq(count_processes(&first), 2);
     ck_assert_int_eq(kill(first.program.pid, SIGINT), 0);
     ck_assert_int_eq(hft_program_wait(&first.program, STEP_MS), 0);
-    ck_assert(is_gone(&first));
-    ck_assert_int_ne(access(first.dir, F_OK), 0);
+    expect_nothing_left(&first);
 }
 END_TEST
 
-START_TEST(two_of_them_do_not_disturb_each_other)
+/* Whoever waits for the file after one that was killed waits for the next one. */
+START_TEST(an_env_file_of_another_time_is_gone_before_anything_is_ready)
 {
+    char old[128];
+
     start(&first, "first", EMPTY);
-    start(&second, "second", EMPTY);
-    ck_assert_str_ne(first.endpoint, second.endpoint);
+    (void)snprintf(old, sizeof old, "%s", first.endpoint);
+    hft_program_kill(&first.program);
+    hft_wait_or_fail(is_gone, &first, STEP_MS, "the end of etcd");
+    hft_remove_tree(first.dir);
+    ck_assert_int_eq(access(first.env_file, F_OK), 0);
+    hft_program_start(&first.program, "holdfast", dir.path, "again", NOWHERE, "up", EMPTY,
+                      "--env-file", first.env_file, NULL);
+    hft_program_until_said(&first.program, "starting etcd", STEP_MS);
+    hft_wait_or_fail(has_env_file, &first, STEP_MS, "the env file");
+    find_in(first.env_file, "HOLDFAST_ENDPOINTS=", first.endpoint, sizeof first.endpoint);
+    find_in(first.program.log_file, "all logs in ", first.dir, sizeof first.dir);
+    ck_assert_str_ne(first.endpoint, old);
+    ck_assert_int_eq(ask_leader(&first), 0);
     ck_assert_int_eq(hft_program_stop(&first.program), 0);
-    ck_assert_int_eq(ask_leader(&second), 0);
-    ck_assert_int_eq(hft_program_stop(&second.program), 0);
+    expect_nothing_left(&first);
 }
 END_TEST
 
@@ -141,18 +198,18 @@ static bool has_checkpoints(void *arg)
 }
 
 /* Runs the demo, which must see the agent at work again. */
-static void demo(struct hft_output *ret_output, const char *what)
+static void demo(struct up *up, struct hft_output *ret_output, const char *what)
 {
     HFT_CLEANUP_OUTPUT struct hft_output invariants = { 0 };
 
-    hft_wait_or_fail(has_checkpoints, &first, STEP_MS, "agents with checkpoints");
-    hft_cli(ret_output, first.endpoint, "demo", what, NULL);
+    hft_wait_or_fail(has_checkpoints, up, STEP_MS, "agents with checkpoints");
+    hft_cli(ret_output, up->endpoint, "demo", what, NULL);
     ck_assert_msg(ret_output->status == 0, "%s%s", ret_output->out, ret_output->err);
     ck_assert_msg(strstr(ret_output->out, "it was started once") != NULL, "%s",
                   ret_output->out);
     ck_assert_msg(strstr(ret_output->out, "from its checkpoint on") != NULL, "%s",
                   ret_output->out);
-    hft_cli(&invariants, first.endpoint, "invariants", NULL);
+    hft_cli(&invariants, up->endpoint, "invariants", NULL);
     ck_assert_msg(invariants.status == 0, "%s%s", invariants.out, invariants.err);
 }
 
@@ -190,11 +247,11 @@ static void read_cgroup(char host, char *ret_path, size_t size)
         (void)fclose(file);
 }
 
-static void stop_and_expect_nothing_left(void)
+static void stop_and_expect_nothing_left(struct up *up)
 {
-    ck_assert_int_eq(hft_program_stop(&first.program), 0);
-    ck_assert(is_gone(&first));
-    ck_assert_int_ne(access(first.dir, F_OK), 0);
+    ck_assert_uint_ge(count_processes(up), 2);
+    ck_assert_int_eq(hft_program_stop(&up->program), 0);
+    expect_nothing_left(up);
 }
 
 START_TEST(an_agent_of_the_fleet_that_crashes_at_work_is_at_work_again)
@@ -202,9 +259,27 @@ START_TEST(an_agent_of_the_fleet_that_crashes_at_work_is_at_work_again)
     HFT_CLEANUP_OUTPUT struct hft_output crash = { 0 };
 
     start(&first, "first", FLEET);
-    demo(&crash, "crash");
+    demo(&first, &crash, "crash");
     ck_assert_int_eq(host_after(crash.out, "kill -9"), host_after(crash.out, "done"));
-    stop_and_expect_nothing_left();
+    stop_and_expect_nothing_left(&first);
+}
+END_TEST
+
+/* Two whole fleets, whose hosts and agents have the same names. */
+START_TEST(two_of_them_do_not_disturb_each_other)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output crash = { 0 }, again = { 0 };
+
+    start(&first, "first", FLEET);
+    start(&second, "second", FLEET);
+    ck_assert_str_ne(first.endpoint, second.endpoint);
+    /* etcd, a controller; and on three hosts a keeper, a link and an agent at least. */
+    ck_assert_uint_ge(count_processes(&first), 11);
+    ck_assert_uint_ge(count_processes(&second), 11);
+    demo(&first, &crash, "crash");
+    stop_and_expect_nothing_left(&first);
+    demo(&second, &again, "crash");
+    stop_and_expect_nothing_left(&second);
 }
 END_TEST
 
@@ -232,14 +307,14 @@ START_TEST(an_agent_whose_host_is_killed_goes_on_elsewhere)
     for (int i = 0; i < 2; i++) {
         HFT_CLEANUP_OUTPUT struct hft_output host = { 0 };
 
-        demo(&host, "host");
+        demo(&first, &host, "host");
         expect_in_order(host.out, STORY);
         ck_assert_int_ne(host_after(host.out, "kill -9"), host_after(host.out, "done"));
         read_cgroup(host_after(host.out, "kill -9"), cgroup, sizeof cgroup);
         if (i == 0)
             hft_wait_or_fail(are_all_hosts_here, &first, 3 * STEP_MS, "the host, repaired");
     }
-    stop_and_expect_nothing_left();
+    stop_and_expect_nothing_left(&first);
     ck_assert_msg(cgroup[0] == '\0' || access(cgroup, F_OK) != 0, "%s is left", cgroup);
 }
 END_TEST
@@ -259,10 +334,10 @@ START_TEST(an_agent_whose_host_stands_still_goes_on_elsewhere_and_never_twice)
     HFT_CLEANUP_OUTPUT struct hft_output freeze = { 0 };
 
     start(&first, "first", FLEET);
-    demo(&freeze, "freeze");
+    demo(&first, &freeze, "freeze");
     expect_in_order(freeze.out, STORY);
     ck_assert_int_ne(host_after(freeze.out, "SIGSTOP"), host_after(freeze.out, "done"));
-    stop_and_expect_nothing_left();
+    stop_and_expect_nothing_left(&first);
 }
 END_TEST
 
@@ -273,6 +348,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 400);
     tcase_add_test(t, a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctrl_c);
+    tcase_add_test(t, an_env_file_of_another_time_is_gone_before_anything_is_ready);
     tcase_add_test(t, two_of_them_do_not_disturb_each_other);
     tcase_add_test(t, when_it_is_killed_its_processes_end_too);
     tcase_add_test(t, an_agent_of_the_fleet_that_crashes_at_work_is_at_work_again);
