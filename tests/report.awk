@@ -5,8 +5,9 @@
 # The outcome of each test stands in ctest's own output; what it printed, and how many cases a
 # Check program ran, in LastTest.log. Prints the output of every test that failed or was skipped,
 # and writes "passed failed skipped" to FILE. A test that is no Check program is one case, and a
-# program that failed without a failed case (a leak, a crash, a time-out) is one failure. The tests
-# that are called unsteady passed when they were run again: all their cases count as passed.
+# program that failed without a failed case (a leak, a crash, a time-out) is one failure. A case that
+# says "skipped: WHY" (hft_skip) and is not bad counts as skipped, and is named. The tests that are
+# called unsteady passed when they were run again: all their cases count as passed.
 
 BEGIN {
     split(unsteady, list, " ")
@@ -30,6 +31,11 @@ file == 2 && /^[0-9]+\/[0-9]+ Test: / {
 
 file == 2 && /^<end of output>$/ { inside = 0 }
 
+file == 2 && inside && /^skipped: / && outcome[name] !~ /^Skipped/ {
+    skips[name]++
+    reasons[name SUBSEP substr($0, 10)]++
+}
+
 file == 2 && inside {
     if (outcome[name] != "Passed")
         print "      | " $0
@@ -52,8 +58,15 @@ END {
             failed++
         } else {
             failed += bad[name]
-            passed += (name in cases) ? cases[name] - bad[name] : 1
+            left_out = (name in cases) ? skips[name] : 0
+            skipped += left_out
+            passed += (name in cases) ? cases[name] - bad[name] - left_out : 1
         }
+    }
+    for (reason in reasons) {
+        split(reason, part, SUBSEP)
+        if (part[1] in cases)
+            printf "      %s: %d skipped: %s\n", part[1], reasons[reason], part[2]
     }
     print passed + 0, failed + 0, skipped + 0 > counts
 }

@@ -68,7 +68,7 @@ static bool make_cage(const char *controller)
     name_cage(controller);
     if (mkdir(cage, 0755) == 0 || errno == EEXIST)
         return true;
-    printf("skipped: no cgroup v1 with %s can be made here\n", controller);
+    hft_skip("no cgroup v1 with %s can be made here", controller);
     return false;
 }
 

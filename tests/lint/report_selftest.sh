@@ -19,6 +19,8 @@ endfunction()
 sample(five_cases "echo '100%: Checks: 5, Failures: 0, Errors: 0'")
 sample(two_of_five_bad "echo '60%: Checks: 5, Failures: 1, Errors: 1'; exit 1")
 sample(leak_after_all_was_well "echo '100%: Checks: 4, Failures: 0, Errors: 0'; exit 1")
+sample(two_of_six_skipped "echo 'skipped: no ink'; echo 'skipped: no ink';
+    echo '100%: Checks: 6, Failures: 0, Errors: 0'")
 sample(no_check_program "true")
 sample(plain_failure "echo because; exit 1")
 sample(skipped "echo no reason; exit 77")
@@ -32,7 +34,8 @@ ctest --test-dir build -j 4 >ctest.log 2>&1 && exit 1
 awk -v counts=counts -f "$here/../report.awk" ctest.log build/Testing/Temporary/LastTest.log >out
 
 cat out
-diff counts - <<<"9 7 1"
+diff counts - <<<"13 7 3"
+grep -q 'two_of_six_skipped: 2 skipped: no ink$' out
 grep -q '| because$' out
 grep -q '| no reason$' out
 if grep -q five_cases out; then
@@ -42,7 +45,7 @@ fi
 # What passed on a second look counts as passed, whole.
 awk -v counts=again -v unsteady="two_of_five_bad plain_failure" -f "$here/../report.awk" ctest.log \
     build/Testing/Temporary/LastTest.log >out
-diff again - <<<"12 4 1"
+diff again - <<<"16 4 3"
 if grep -q because out; then
     exit 1
 fi

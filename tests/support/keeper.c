@@ -17,6 +17,7 @@
 #include <check.h>
 
 #include "support/process.h"
+#include "support/suite.h"
 #include "support/wait.h"
 
 #define LONG_MS 30000
@@ -26,7 +27,7 @@ bool hft_keeper_can(enum hft_keeper_mode mode)
 {
     if (mode == HFT_KEEPER_SHIM || geteuid() == 0)
         return true;
-    printf("skipped: needs root\n");
+    hft_skip("needs root");
     return false;
 }
 
@@ -435,7 +436,7 @@ bool hft_keeper_begin(struct hft_keeper *k, int mode)
     hft_keeper_start(k);
     has_cgroups = (k->hello.flags & AGENTD_HAS_CGROUPS) != 0;
     if (mode == HFT_KEEPER_CGROUP && !has_cgroups) {
-        printf("skipped: no cgroup v2 that we may use\n");
+        hft_skip("no cgroup v2 that we may use");
         hft_keeper_done(k);
         return false;
     }

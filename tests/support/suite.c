@@ -1,6 +1,7 @@
 #include "support/suite.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int hft_suite_run(const char *name, TCase *first, ...)
@@ -18,4 +19,16 @@ int hft_suite_run(const char *name, TCase *first, ...)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+void hft_skip(const char *fmt, ...)
+{
+    char why[200];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    printf("skipped: %s\n", why);
+    (void)fflush(stdout);
 }
