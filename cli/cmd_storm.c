@@ -117,13 +117,9 @@ static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
 
 static int say(struct cli *cli, const char *what, const char *then)
 {
-    HF_CLEANUP_BUF struct hf_buf out = { 0 };
     int rc = cli_act(cli, &(struct cli_act){ .fill = fill, .what = what });
 
-    if (rc != HF_OK || cli->output == CLI_JSON)
-        return rc;
-    hf_buf_printf(&out, "%s\n", then);
-    return cli_out_text(cli, &out);
+    return rc == HF_OK ? cli_out_done(cli, "storm", what + strlen("storm "), then) : rc;
 }
 
 static int run_proceed(struct cli *cli)

@@ -59,7 +59,12 @@ static void events_done(struct events *events)
 static int keep_event(struct hf_fleet_change *found, void *arg)
 {
     struct events *events = arg;
+    Holdfast__V1__Event__Kind kind = ((const Holdfast__V1__Event *)found->record)->kind;
 
+    /* Work that comes and is done is counted above; here it would hide what happens. */
+    if (kind == HOLDFAST__V1__EVENT__KIND__submitted ||
+        kind == HOLDFAST__V1__EVENT__KIND__completed)
+        return HF_OK;
     if (events->count == CLI_LIVE_EVENTS) {
         hf_json_free(&events->items[0]->base);
         events->count--;

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "core/moments.h"
+#include "holdfast/v1/cli.pb-c.h"
 #include "schema/json.h"
 
 enum { MOST_COLUMNS = 16, GAP = 2, SHORTEST_CUT = 8, NO_LIMIT = 1 << 20 };
@@ -404,4 +405,17 @@ const char *cli_time(const Google__Protobuf__Timestamp *at, char out[CLI_AGE_SIZ
     if (mark != NULL)
         *mark = '\0';
     return out;
+}
+
+int cli_out_done(struct cli *cli, const char *subject, const char *what, const char *sentence)
+{
+    Holdfast__V1__Done done = HOLDFAST__V1__DONE__INIT;
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+
+    done.subject = (char *)subject;
+    done.what = (char *)what;
+    if (cli->output == CLI_JSON)
+        return cli_out_json(cli, &done.base);
+    hf_buf_printf(&out, "%s\n", cli->output == CLI_NAME ? subject : sentence);
+    return cli_out_text(cli, &out);
 }

@@ -52,6 +52,10 @@ void cli_out_field(struct hf_buf *out, const char *title, const char *fmt, ...) 
 int cli_out_json(struct cli *cli, const ProtobufCMessage *message) HF_MUST_CHECK;
 int cli_out_json_line(struct cli *cli, const ProtobufCMessage *message) HF_MUST_CHECK;
 
+/* What was done where no record is left to show: the sentence, or JSON. */
+int cli_out_done(struct cli *cli, const char *subject, const char *what,
+                 const char *sentence) HF_MUST_CHECK;
+
 /* Text and a newline, behind `indent` columns that are there already; what does not fit the
  * line goes on in the next one, in the same column. */
 void cli_out_wrapped(struct hf_buf *out, size_t indent, const char *text);

@@ -27,9 +27,8 @@ static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
 
 int cli_remove(struct cli *cli, const struct cli_removal *removal)
 {
-    HF_CLEANUP_BUF struct hf_buf out = { 0 };
     bool is_agent = strcmp(removal->what, "agent") == 0;
-    char what[32];
+    char what[32], sentence[HF_NAME_MAX + 16];
     int rc = hf_name_check(removal->what, cli->args[0], &cli->err);
 
     (void)snprintf(what, sizeof what, "%s removed", removal->what);
@@ -41,6 +40,6 @@ int cli_remove(struct cli *cli, const struct cli_removal *removal)
                                              .what = what });
     if (rc != HF_OK)
         return rc;
-    hf_buf_printf(&out, "%s: removed\n", cli->args[0]);
-    return cli->output == CLI_JSON ? HF_OK : cli_out_text(cli, &out);
+    (void)snprintf(sentence, sizeof sentence, "%s: removed", cli->args[0]);
+    return cli_out_done(cli, cli->args[0], "removed", sentence);
 }

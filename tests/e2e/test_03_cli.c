@@ -195,8 +195,8 @@ START_TEST(an_agent_is_stopped_and_a_held_one_released)
     ck_assert_ptr_nonnull(strstr(last.out, "wanted stopped by ada: wrong model"));
     cli("agent", "rm", "w1");
     expect_error(4, "agent w1 is alive. Stop it first");
-    cli("agent", "rm", "w2");
-    expect(0, "w2: removed\n");
+    cli("agent", "rm", "w2", "-o", "json");
+    expect(0, "{\n    \"subject\": \"w2\",\n    \"what\": \"removed\"\n}\n");
     ck_assert_int_eq(look("agents/w2/spec").count, 0);
     ck_assert_int_eq(look("health/w2").count, 0);
 }
@@ -466,8 +466,8 @@ START_TEST(a_storm_is_held_and_let_go_on)
     cli("storm", "status");
     ck_assert_msg(strstr(last.out, "a person holds it") != NULL, "%s", last.out);
     hft_wait_or_fail(is_full, port_file, STEP_MS, "the metric of a storm");
-    cli("storm", "proceed");
-    expect(0, NULL);
+    cli("storm", "proceed", "-o", "json");
+    expect(0, "{\n    \"subject\": \"storm\",\n    \"what\": \"proceed\"\n}\n");
     until_storm("\"state\": \"partial\"");
     ck_assert_msg(strstr(last.out, "\"until\": \"20") != NULL, "%s", last.out);
     cli("leader", "-o", "name");
