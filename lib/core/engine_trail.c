@@ -189,10 +189,9 @@ void hf_trail_tell_join(struct hf_engine *e, const struct hf_agent *agent,
             .host = live->host,
             .why = "it is live",
             .source = "etcd",
-            .evidence = hf_draft_evidence(
-                e, "its live key of revision %lld on lease %llx, of pid %d on %s",
-                (long long)agent->live.seen.create_rev,
-                (unsigned long long)agent->live.seen.lease, live->pid, live->host) });
+            .evidence = hf_draft_evidence(e, "pid %d, live key of revision %lld on lease %llx",
+                                          live->pid, (long long)agent->live.seen.create_rev,
+                                          (unsigned long long)agent->live.seen.lease) });
 }
 
 static const char *end_text(const struct hf_death *death)

@@ -73,7 +73,7 @@ static bool entry_has(int seq, const char *text)
 START_TEST(who_joins_is_told_of_without_any_other_write)
 {
     ck_assert_str_eq(trail_from(1), "leader, joined a, joined b");
-    ck_assert(entry_has(2, "of pid 0 on h1"));
+    ck_assert(entry_has(2, "pid 0, live key of revision"));
     agent_lives("c", "h1", 0x1, "three");
     expect("");
     pass(2000);
