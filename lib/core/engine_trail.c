@@ -8,11 +8,11 @@
  * what matters out of the ring. Every controller keeps these notes and drops those that the
  * leader has told, so that the next leader goes on where this one stopped. */
 
-#define DELAY      1000  /* in which an action may tell of it */
-#define TOO_OLD    60000 /* it is history by then */
-#define RATE       2     /* notes in a second, ... */
-#define BURST      200   /* ... saved up while there were none */
-#define EVENT_MOST 5     /* in one plan, with what they push out of the ring */
+#define DELAY      1000         /* in which an action may tell of it */
+#define TOO_OLD    60000        /* it is history by then */
+#define RATE       2            /* notes in a second, ... */
+#define BURST      INT64_C(200) /* ... saved up while there were none */
+#define EVENT_MOST 5            /* in one plan, with what they push out of the ring */
 
 static void drop(struct hf_trail *trail, size_t i)
 {
