@@ -136,8 +136,12 @@ static void look(struct hfs_check *check, bool judge)
     mend_keys(check);
     for (size_t i = 0; i < check->change_count && judge; i++)
         hfs_check_judge(check, &check->changes[i]);
+    /* Of two moments that are known with a slack the first is taken for as early as it may have
+     * been, and the second for as late: what is too soon then was too soon. */
+    check->world->now -= check->slack;
     for (size_t i = 0; i < check->change_count; i++)
         hfs_check_apply(check, &check->changes[i]);
+    check->world->now += check->slack;
     for (size_t i = 0; i < check->change_count && judge; i++)
         hfs_check_judge_after(check, &check->changes[i]);
     release_changes(check);
@@ -221,6 +225,19 @@ void hfs_check_served(struct hfs_check *check, const struct hfs_process *from,
 void hfs_check_set_calm(struct hfs_check *check, bool calm)
 {
     check->calm = calm;
+}
+
+void hfs_check_set_watched(struct hfs_check *check, const struct hf_recover_policy *recover,
+                           const struct hf_restart_policy *restart)
+{
+    check->watched = true;
+    check->recover = *recover;
+    check->restart = *restart;
+}
+
+void hfs_check_set_slack(struct hfs_check *check, hf_ms slack)
+{
+    check->slack = slack;
 }
 
 /* Leases. */

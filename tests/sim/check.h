@@ -7,6 +7,8 @@
 #ifndef HFS_CHECK_H
 #define HFS_CHECK_H
 
+#include "core/recover.h"
+#include "core/restart.h"
 #include "sim/net.h"
 
 struct hfs_check;
@@ -24,6 +26,13 @@ void hfs_check_served(struct hfs_check *check, const struct hfs_process *from,
 /* In this history no message and no controller is slow: what happens too soon or too late for
  * any reason but that can be judged. */
 void hfs_check_set_calm(struct hfs_check *check, bool calm);
+
+/* The history is one that was watched (sim/history.h), not made here: these policies hold in
+ * it, an agentd is known by its lease, since hosts of one machine share its boot, and what
+ * comes next happened up to `slack` before the world's time. */
+void hfs_check_set_watched(struct hfs_check *check, const struct hf_recover_policy *recover,
+                           const struct hf_restart_policy *restart);
+void hfs_check_set_slack(struct hfs_check *check, hf_ms slack);
 
 /* The etcd was restored: what is there now is where it goes on from. */
 void hfs_check_restored(struct hfs_check *check);

@@ -2,8 +2,6 @@
 #ifndef HFS_CHECK_PRIVATE_H
 #define HFS_CHECK_PRIVATE_H
 
-#include "core/recover.h"
-#include "core/restart.h"
 #include "holdfast/v1/records.pb-c.h"
 #include "schema/keys.h"
 #include "sim/check.h"
@@ -124,6 +122,8 @@ struct hfs_check {
     const struct hfs_process *from;  /* who sent what is being served */
     const struct hfs_letter *letter; /* what is being served, while `writer` is somebody */
     bool calm;
+    bool watched; /* see hfs_check_set_watched */
+    hf_ms slack;  /* what is judged at the world's time happened up to so much earlier */
     struct c_done done[HFS_DONE]; /* the last writes of controllers, in a ring */
     size_t done_count;
     bool lossy; /* a watch may have left out an event, and nobody has noticed */

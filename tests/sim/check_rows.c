@@ -78,12 +78,26 @@ static void judge_spec(struct hfs_check *check, const struct c_agent *agent)
                           agent->name, agent->removed ? "removed" : "changed");
 }
 
+/* Which agentd that is: what it starts by itself is counted per boot. */
+static const char *boot_of(const struct hfs_check *check, const struct c_change *change,
+                           char scratch[HFS_NAME])
+{
+    const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
+
+    if (!check->watched)
+        return live->boot_id;
+    (void)snprintf(scratch, HFS_NAME, "%llx", (unsigned long long)change->entry->lease);
+    return scratch;
+}
+
 /* By whose word a process is started: its agentd's, once per boot and while nobody leads, or by
  * a command, which is used up by it. A process that was there before only registers again. */
 static void judge_start(struct hfs_check *check, const struct c_agent *agent,
-                        const Holdfast__V1__Live *live)
+                        const struct c_change *change)
 {
+    const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
     const struct c_change *command = find_command(check, agent->name);
+    char scratch[HFS_NAME];
     bool rejoins = hfs_check_has_begun(check, live->instance_id);
 
     if (command != NULL && command->deleted)
@@ -92,7 +106,7 @@ static void judge_start(struct hfs_check *check, const struct c_agent *agent,
         hfs_check_violate(check, "I8 %s is started on %s beside the start that was ordered",
                           agent->name, live->host);
     if (!rejoins && !check->was_restored && check->leader_rev != 0 &&
-        strcmp(agent->begun_boot, live->boot_id) == 0)
+        strcmp(agent->begun_boot, boot_of(check, change, scratch)) == 0)
         hfs_check_violate(check, "I8 the agentd of %s starts %s again by itself", live->host,
                           agent->name);
 }
@@ -115,7 +129,7 @@ static void judge_live(struct hfs_check *check, const struct c_change *change)
     if (agent->stopped)
         hfs_check_violate(check, "I12 %s is started though it is wanted stopped", agent->name);
     judge_spec(check, agent);
-    judge_start(check, agent, live);
+    judge_start(check, agent, change);
 }
 
 static void apply_live(struct hfs_check *check, const struct c_change *change)
@@ -123,6 +137,7 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
     struct c_process *process;
+    char scratch[HFS_NAME];
 
     agent->life.present = !change->deleted;
     if (change->deleted) {
@@ -137,7 +152,7 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     agent->life.create_rev = change->entry->create_rev;
     agent->life.lease = change->entry->lease;
     (void)snprintf(agent->life.host, HFS_NAME, "%s", live->host);
-    (void)snprintf(agent->life.boot, HFS_NAME, "%s", live->boot_id);
+    (void)snprintf(agent->life.boot, HFS_NAME, "%s", boot_of(check, change, scratch));
     (void)snprintf(agent->life.instance, HFS_NAME, "%s", live->instance_id);
     process = hfs_check_find_process(check, live->instance_id);
     if (process != NULL)
@@ -262,16 +277,26 @@ static void judge_owner(struct hfs_check *check, const struct c_task *old,
                           old->owner);
 }
 
-/* Limits hold whoever leads: recoveries without a success between them. */
+/* Recoveries without a success between them: whoever had it for so long has brought it on. */
+static int32_t resets_of(const struct hfs_check *check, const struct c_task *task, hf_ms now)
+{
+    bool has_succeeded =
+        task->owner[0] != '\0' && now - task->taken_at >= check->recover.probation;
+
+    return has_succeeded ? 0 : task->resets;
+}
+
+/* Limits hold whoever leads. */
 static void judge_limits(struct hfs_check *check, const struct c_task *old)
 {
-    hf_ms least = 60000, now = check->world->now;
+    hf_ms least = check->recover.backoff.list[0], now = check->world->now;
+    int32_t resets = resets_of(check, old, now);
 
     least -= least * check->recover.backoff.jitter_percent / 100;
-    if (old->resets >= (int32_t)check->recover.limit)
+    if (resets >= (int32_t)check->recover.limit)
         hfs_check_violate(check, "I11 %s is recovered for the %dth time", old->name,
-                          old->resets + 1);
-    if (old->resets >= 1 && now - old->reset_at < least)
+                          resets + 1);
+    if (resets >= 1 && now - old->reset_at < least)
         hfs_check_violate(check, "I11 %s is recovered again after %lld ms", old->name,
                           (long long)(now - old->reset_at));
 }
@@ -373,6 +398,8 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
         check->counts.resets++;
     if (task->state == HOLDFAST__V1__TASK__STATE__completed && before.state != task->state)
         check->counts.completed++;
+    if (!has_owner(task))
+        known->resets = resets_of(check, &before, check->world->now + check->slack);
     if (is_recovery(&before, change, task)) {
         known->resets++;
         known->reset_at = check->world->now;

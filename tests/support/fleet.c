@@ -121,6 +121,7 @@ void hft_fleet_open(struct hft_fleet *fleet)
 {
     *fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS };
     hft_etcd_start(&fleet->etcd, &(struct hft_etcd_options){ .no_fsync = true });
+    hft_history_start(&fleet->history, &fleet->etcd);
     hft_client_open(&fleet->hand, fleet->etcd.endpoint, NULL);
     (void)snprintf(fleet->endpoint, sizeof fleet->endpoint, "%s", fleet->etcd.endpoint);
     (void)snprintf(fleet->ledger, sizeof fleet->ledger, "%s/ledger", fleet->etcd.dir.path);
@@ -150,6 +151,8 @@ static void check_log(const struct hft_program *program)
 
 void hft_fleet_close(struct hft_fleet *fleet)
 {
+    if (fleet->etcd.pid != 0)
+        free(hft_fleet_cli(fleet, "invariants", NULL));
     for (unsigned i = 0; i < HFT_FLEET_SIZE; i++) {
         if (fleet->hosts[i].pid != 0)
             hft_program_kill(&fleet->hosts[i]);
@@ -161,6 +164,7 @@ void hft_fleet_close(struct hft_fleet *fleet)
         check_log(&fleet->hosts[i]);
         check_log(&fleet->controllers[i]);
     }
+    hft_history_judge(&fleet->history, &fleet->etcd);
     hft_client_close(&fleet->hand);
     hft_etcd_done(&fleet->etcd);
 }
@@ -220,6 +224,7 @@ void hft_fleet_lead(struct hft_fleet *fleet, unsigned i, ...)
     va_start(more, i);
     (void)take_words(words, 0, more);
     va_end(more);
+    hft_history_take_options(&fleet->history, words);
     /* What follows the last word is not looked at. */
     hft_program_start(&fleet->controllers[i], "holdfast-controller", fleet->etcd.dir.path, id,
                       fleet->endpoint, "--id", id, "--ttl", ttl, words[0], words[1], words[2],

@@ -9,6 +9,7 @@
 
 #include "support/client.h"
 #include "support/etcd.h"
+#include "support/history.h"
 #include "support/program.h"
 
 #define HFT_ROOT "/holdfast/default/"
@@ -23,6 +24,7 @@ enum {
 struct hft_fleet {
     struct hft_etcd etcd;
     struct hft_client hand;
+    struct hft_history history; /* what happens in the etcd, from the first revision on */
     struct hft_program controllers[HFT_FLEET_SIZE];
     struct hft_program hosts[HFT_FLEET_SIZE];
     hf_ms ttl;                       /* of agentds that are started from now on, and ... */
@@ -33,7 +35,8 @@ struct hft_fleet {
 };
 
 void hft_fleet_open(struct hft_fleet *fleet);
-/* Ends every process of the fleet; fails the test when one of their sanitizers complained. */
+/* Ends every process of the fleet; fails the test when `holdfast invariants` or the history of
+ * the etcd shows that an invariant did not hold, or a sanitizer complained. */
 void hft_fleet_close(struct hft_fleet *fleet);
 
 /* Agents of hosts that are started from now on are this script of sh; $DEMO is the usual one.

@@ -1,0 +1,32 @@
+/* history.h - a witness of everything that happens in an etcd, and the judgement of it.
+ *
+ * The witness is a program of its own (tests/e2e/historian.c), which watches from the first
+ * revision on. In the end all of it is told to the checkers that the simulator has, one
+ * revision after the other: sim/history.h says what they can see there and what they cannot.
+ * Nothing may be compacted. */
+#ifndef HFT_HISTORY_H
+#define HFT_HISTORY_H
+
+#include "core/recover.h"
+#include "core/restart.h"
+#include "support/etcd.h"
+
+/* Zero-initialise. */
+struct hft_history {
+    pid_t pid; /* 0: nobody watches */
+    char file[HFT_PATH_MAX + 32];
+    struct hf_recover_policy recover; /* of the controllers */
+    struct hf_restart_policy restart;
+};
+
+/* Begins with the revisions that there are, with the default policies. */
+void hft_history_start(struct hft_history *history, const struct hft_etcd *etcd);
+
+/* These options of a controller, some of which are about policies (NULL-terminated). */
+void hft_history_take_options(struct hft_history *history, const char *const words[]);
+
+/* Waits until everything has been told that etcd has (if that is running), ends the witness,
+ * and fails the test with the first violation. Does nothing where nobody watches. */
+void hft_history_judge(struct hft_history *history, const struct hft_etcd *etcd);
+
+#endif
