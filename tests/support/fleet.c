@@ -119,8 +119,16 @@ static void kill_all(const struct hft_fleet *fleet, unsigned i)
 
 void hft_fleet_open(struct hft_fleet *fleet)
 {
-    *fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS };
-    hft_etcd_start(&fleet->etcd, &(struct hft_etcd_options){ .no_fsync = true });
+    hft_fleet_open_with(fleet, &(struct hft_etcd_options){ 0 });
+}
+
+void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options *options)
+{
+    struct hft_etcd_options quick = *options;
+
+    quick.no_fsync = true;
+    *fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS, .agent_options = "" };
+    hft_etcd_start(&fleet->etcd, &quick);
     hft_history_start(&fleet->history, &fleet->etcd);
     hft_client_open(&fleet->hand, fleet->etcd.endpoint, NULL);
     (void)snprintf(fleet->endpoint, sizeof fleet->endpoint, "%s", fleet->etcd.endpoint);
@@ -264,7 +272,8 @@ void hft_fleet_host(struct hft_fleet *fleet, unsigned i, ...)
         char file[64];
 
         (void)snprintf(file, sizeof file, "%s.yaml", names[k]);
-        write_file(fleet, file, "name: %s\nrole: r\nlauncher: worker\n", names[k]);
+        write_file(fleet, file, "name: %s\nrole: r\nlauncher: worker\n%s", names[k],
+                   fleet->agent_options);
         (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
                        k > 0 ? ", " : "", file);
     }

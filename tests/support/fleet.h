@@ -30,11 +30,14 @@ struct hft_fleet {
     hf_ms ttl;                       /* of agentds that are started from now on, and ... */
     char endpoint[HFT_ENDPOINT_MAX]; /* ... the etcd that they and controllers use */
     enum { HFT_FILES_NONE, HFT_FILES_OWN, HFT_FILES_SHARED } files; /* of those: checkpoints */
+    const char *agent_options; /* lines for the files of agents of hosts started from now on */
     char ledger[HFT_PATH_MAX + 32];
     char crashed[HFT_PATH_MAX + 32]; /* made by whoever reached its crash point */
 };
 
 void hft_fleet_open(struct hft_fleet *fleet);
+/* The same on an etcd that is told more than to be quick. */
+void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options *options);
 /* Ends every process of the fleet; fails the test when `holdfast invariants` or the history of
  * the etcd shows that an invariant did not hold, or a sanitizer complained. */
 void hft_fleet_close(struct hft_fleet *fleet);
