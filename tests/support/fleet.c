@@ -127,7 +127,7 @@ void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options 
     struct hft_etcd_options quick = *options;
 
     quick.no_fsync = true;
-    *fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS, .agent_options = "" };
+    *fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS, .role = "r", .agent_options = "" };
     hft_etcd_start(&fleet->etcd, &quick);
     hft_history_start(&fleet->history, &fleet->etcd);
     hft_client_open(&fleet->hand, fleet->etcd.endpoint, NULL);
@@ -272,8 +272,8 @@ void hft_fleet_host(struct hft_fleet *fleet, unsigned i, ...)
         char file[64];
 
         (void)snprintf(file, sizeof file, "%s.yaml", names[k]);
-        write_file(fleet, file, "name: %s\nrole: r\nlauncher: worker\n%s", names[k],
-                   fleet->agent_options);
+        write_file(fleet, file, "name: %s\nrole: %s\nlauncher: worker\n%s", names[k],
+                   fleet->role, fleet->agent_options);
         (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
                        k > 0 ? ", " : "", file);
     }

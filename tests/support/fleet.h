@@ -1,9 +1,9 @@
 /* fleet.h - a whole fleet of the real programs on a real etcd: controllers, one agentd per
  * host, and demo agents whose work leaves marks in a ledger outside etcd.
  *
- * Host i is called h<i+1>, controller i c<i+1>; all agents have role "r" and one launcher,
- * which every host has. Times are short: see the constants. Everything ends with the test,
- * however that ends. */
+ * Host i is called h<i+1>, controller i c<i+1>; agents have role "r" unless a test wants
+ * another, and one launcher, which every host has. Times are short: see the constants.
+ * Everything ends with the test, however that ends. */
 #ifndef HFT_FLEET_H
 #define HFT_FLEET_H
 
@@ -31,6 +31,8 @@ struct hft_fleet {
     char endpoint[HFT_ENDPOINT_MAX]; /* ... the etcd that they and controllers use */
     enum { HFT_FILES_NONE, HFT_FILES_OWN, HFT_FILES_SHARED } files; /* of those: checkpoints */
     const char *agent_options; /* lines for the files of agents of hosts started from now on */
+    const char *role;          /* of agents of hosts that are started from now on: "r"; ... */
+    const char *agent_options; /* ... and more lines for their files */
     char ledger[HFT_PATH_MAX + 32];
     char crashed[HFT_PATH_MAX + 32]; /* made by whoever reached its crash point */
 };
