@@ -283,8 +283,7 @@ static void trace_recovery(struct hfb_fleet *fleet)
         traces[i] = fleet->trace;
     }
     hfb_fleet_unwatch(fleet);
-    if (!as_json)
-        hfb_trace_print(traces, TRACES);
+    hfb_trace_print(traces, TRACES, as_json);
 }
 
 static void start_peers(const char *dir, pid_t peers[HFB_PEERS])
@@ -342,7 +341,7 @@ static void run_expiry(struct hfb_fleet *fleet)
 
     hfb_fleet_expire(fleet, lags.values);
     report("reset_beyond_grace_p50", percentile(&lags, 50), 100, "bound", 1.0);
-    report("reset_beyond_grace_max", percentile(&lags, 100), 500, "bound", 0);
+    report("reset_beyond_grace_max", percentile(&lags, 100), 500, "bound", 1.0);
 }
 
 static void run_failover(struct hfb_fleet *fleet)

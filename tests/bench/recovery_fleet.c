@@ -76,6 +76,10 @@ static void on_event(const struct hf_mirror_event *event, void *arg)
     note_victim(fleet, event, now);
     if (event->kind == HF_MIRROR_PUT && is_key(event, ROOT "controller/leader", ""))
         fleet->elected = now;
+    /* The first thing that a leader does in its term. */
+    if (event->kind == HF_MIRROR_PUT && is_key(event, ROOT "controller/clock", "") &&
+        fleet->elected != 0 && fleet->acted == 0)
+        fleet->acted = now;
 }
 
 static bool is_synced(void *fleet)
@@ -269,9 +273,9 @@ void hfb_fleet_expire(struct hfb_fleet *fleet, double ret_lags[HFB_VICTIMS])
 
 /* Leaders that end. */
 
-static bool is_elected(void *fleet)
+static bool has_acted(void *fleet)
 {
-    return ((struct hfb_fleet *)fleet)->elected != 0;
+    return ((struct hfb_fleet *)fleet)->acted != 0;
 }
 
 double hfb_fleet_fail_over(struct hfb_fleet *fleet, int signal)
@@ -282,15 +286,15 @@ double hfb_fleet_fail_over(struct hfb_fleet *fleet, int signal)
     if (fleet->controllers[1 - leader].pid == 0)
         start_controller(fleet, 1 - leader);
     hfb_fleet_watch(fleet);
-    fleet->elected = 0;
+    fleet->elected = fleet->acted = 0;
     ended = hfb_now_ns();
     ck_assert_int_eq(kill(fleet->controllers[leader].pid, signal), 0);
-    hft_loop_until(&fleet->client.loop, is_elected, fleet, STEP_MS, "the next leader");
+    hft_loop_until(&fleet->client.loop, has_acted, fleet, STEP_MS, "the next leader");
     hfb_fleet_unwatch(fleet);
     (void)hft_program_wait(&fleet->controllers[leader], STEP_MS);
     fleet->leader = 1 - leader;
     start_controller(fleet, leader);
-    return (double)(fleet->elected - ended) / 1e6;
+    return (double)(fleet->acted - ended) / 1e6;
 }
 
 /* Traces. */
@@ -326,19 +330,32 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void hfb_trace_print(struct hfb_trace *traces, size_t count)
+static void print_step(unsigned step, double median_run, double p50, bool as_json)
+{
+    if (as_json)
+        printf(
+            "{\"name\":\"trace: %s\",\"ours\":%.4f,\"peer\":%.4f,\"peerName\":\"median run\","
+            "\"unit\":\"ms\",\"ratio\":%.3f,\"target\":0,\"met\":true}\n",
+            STEPS[step], p50, median_run, median_run > 0 ? p50 / median_run : 0);
+    else
+        printf("%-40s %12.3f %12.3f\n", STEPS[step], median_run, p50);
+}
+
+void hfb_trace_print(struct hfb_trace *traces, size_t count, bool as_json)
 {
     HF_CLEANUP_FREE double *values = calloc(count, sizeof *values);
 
     ck_assert_ptr_nonnull(values);
     qsort(traces, count, sizeof *traces, by_total);
-    printf("\n%-40s %12s %12s\n", "where the time goes, in ms", "median run", "p50 of each");
+    if (!as_json)
+        printf("\n%-40s %12s %12s\n", "where the time goes, in ms", "median run",
+               "p50 of each");
     for (unsigned step = 0; step < STEP_COUNT; step++) {
         for (size_t i = 0; i < count; i++)
             values[i] = step_of(&traces[i], step);
         qsort(values, count, sizeof *values, by_value);
-        printf("%-40s %12.3f %12.3f\n", STEPS[step], step_of(&traces[count / 2], step),
-               values[count / 2]);
+        print_step(step, step_of(&traces[count / 2], step), values[count / 2], as_json);
     }
-    (void)putchar('\n');
+    if (!as_json)
+        (void)putchar('\n');
 }

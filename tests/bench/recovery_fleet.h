@@ -24,8 +24,9 @@ struct hfb_trace {
     int64_t held;    /* it has the bytes */
 };
 
-/* As a table; sorts them. */
-void hfb_trace_print(struct hfb_trace *traces, size_t count);
+/* As a table, or as the objects of --json: `ours` is the median of each step, `peer` what it
+ * took in the median run. Sorts them. */
+void hfb_trace_print(struct hfb_trace *traces, size_t count, bool as_json);
 
 struct hfb_fleet {
     struct hft_etcd etcd;
@@ -39,7 +40,8 @@ struct hfb_fleet {
         int64_t deleted, reset;
     } victims[HFB_VICTIMS];
     hf_rev last_put;
-    int64_t elected; /* when the newest leader was seen */
+    int64_t elected; /* when the newest leader was seen, ... */
+    int64_t acted;   /* ... and the first write of its term */
     unsigned leader; /* of the controllers */
     unsigned controllers_started;
 };
@@ -60,8 +62,8 @@ void hfb_fleet_unwatch(struct hfb_fleet *fleet);
  * came later than the grace that it had. */
 void hfb_fleet_expire(struct hfb_fleet *fleet, double ret_lags[HFB_VICTIMS]);
 
-/* Ends the leader by that signal; returns the milliseconds until the other one leads, and
- * starts a new standby. */
+/* Ends the leader by that signal; returns the milliseconds until the other one has
+ * written something as the leader, and starts a new standby. */
 double hfb_fleet_fail_over(struct hfb_fleet *fleet, int signal);
 
 #endif

@@ -226,6 +226,40 @@ START_TEST(a_record_that_cannot_be_read_is_named_and_stops_nothing_else)
 }
 END_TEST
 
+/* How often anybody has listed or read keys. (What the store itself counts as reads includes
+ * the compares of every Txn.) */
+static double count_reads(void)
+{
+    return hft_etcd_metric(&server,
+                           "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Range\","
+                           "grpc_service=\"etcdserverpb.KV\",grpc_type=\"unary\"}",
+                           0);
+}
+
+/* A standby knows everything already: it leads, finds a death that nobody has acted on, resets
+ * the task and orders the start, and reads nothing for it. */
+START_TEST(a_takeover_needs_no_listing)
+{
+    hf_rev life;
+    int64_t lease = hft_put_worker(&hand, "w1", 0, &life);
+    double none = count_reads(), before;
+
+    start(&a, "a");
+    hft_program_until_said(&a, "event=leading", STEP_MS);
+    start(&b, "b");
+    hft_program_until_said(&b, "event=synced", STEP_MS);
+    before = count_reads();
+    ck_assert_msg(before > none, "to begin with everything is read");
+    hft_program_kill(&a);
+    put_crash(life, lease);
+    hft_program_until_said(&b, "event=leading", STEP_MS);
+    hft_program_until_said(&b, "it crashed: it is started again", STEP_MS);
+    ck_assert_double_eq(count_reads(), before);
+    ck_assert(is_there((void *)"commands/h/w1"));
+    ck_assert_int_eq(hft_program_stop(&b), 0);
+}
+END_TEST
+
 static bool port_is_there(void *arg)
 {
     struct stat status;
@@ -425,6 +459,7 @@ int main(void)
     tcase_add_test(t, a_crash_resets_the_task_and_orders_one_start);
     tcase_add_test(t, an_owner_whose_keys_vanish_is_suspected_and_then_replaced);
     tcase_add_test(t, a_leader_that_was_stopped_writes_nothing_when_it_goes_on);
+    tcase_add_test(t, a_takeover_needs_no_listing);
     tcase_add_test(t, a_record_that_cannot_be_read_is_named_and_stops_nothing_else);
     tcase_add_test(t, metrics_tell_what_is_there_and_what_was_done);
     tcase_add_test(t, prometheus_finds_nothing_wrong_with_the_metrics);
