@@ -101,7 +101,8 @@ static void write_down(struct historian *h, const Etcdserverpb__Event *event)
                   event->type == ETCDSERVERPB__EVENT__EVENT_TYPE__DELETE, kv.create_rev,
                   kv.version, kv.lease, kv.key.len, kv.value.len);
     (void)fwrite(kv.key.data, 1, kv.key.len, h->out);
-    (void)fwrite(kv.value.data, 1, kv.value.len, h->out);
+    if (kv.value.len > 0) /* a deletion has none */
+        (void)fwrite(kv.value.data, 1, kv.value.len, h->out);
     (void)fputc('\n', h->out);
     h->told = kv.mod_rev;
 }

@@ -171,15 +171,17 @@ static char *judge_file(const struct hft_history *history, int64_t *ret_revision
 struct wait {
     const struct hft_history *history;
     int64_t revision;
+    bool has_ended; /* the witness, by itself */
 };
 
 static bool has_told(void *arg)
 {
-    const struct wait *wait = arg;
+    struct wait *wait = arg;
     FILE *file = fopen(wait->history->file, "re");
     struct line line = { 0 };
     struct hfs_event event;
     int64_t newest = 1; /* what an empty etcd has */
+    int status;
 
     while (file != NULL && read_line(file, &line, &event)) {
         newest = line.revision;
@@ -188,19 +190,21 @@ static bool has_told(void *arg)
     }
     if (file != NULL)
         (void)fclose(file);
-    return newest >= wait->revision;
+    wait->has_ended = hft_process_has_ended(wait->history->pid, &status);
+    return wait->has_ended || newest >= wait->revision;
 }
 
 void hft_history_judge(struct hft_history *history, const struct hft_etcd *etcd)
 {
     HF_CLEANUP_FREE char *violation = NULL;
+    struct wait wait = { .history = history };
     int64_t revisions = 0;
 
     if (history->pid == 0)
         return;
-    if (etcd->pid != 0)
-        hft_wait_or_fail(has_told, &(struct wait){ history, hft_etcd_revision(etcd) }, TELL_MS,
-                         "the witness");
+    wait.revision = etcd->pid != 0 ? hft_etcd_revision(etcd) : 0;
+    hft_wait_or_fail(has_told, &wait, TELL_MS, "the witness");
+    ck_assert_msg(!wait.has_ended, "the witness has ended");
     (void)kill(history->pid, SIGTERM);
     ck_assert_int_eq(hft_process_reap(history->pid, TELL_MS), 0);
     history->pid = 0;
