@@ -30,7 +30,6 @@ struct hft_fleet {
     hf_ms ttl;                       /* of agentds that are started from now on, and ... */
     char endpoint[HFT_ENDPOINT_MAX]; /* ... the etcd that they and controllers use */
     enum { HFT_FILES_NONE, HFT_FILES_OWN, HFT_FILES_SHARED } files; /* of those: checkpoints */
-    const char *agent_options; /* lines for the files of agents of hosts started from now on */
     const char *role;          /* of agents of hosts that are started from now on: "r"; ... */
     const char *agent_options; /* ... and more lines for their files */
     char ledger[HFT_PATH_MAX + 32];
