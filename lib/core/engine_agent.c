@@ -483,7 +483,7 @@ int hf_engine_decide_agent(struct hf_engine *e, struct hf_agent *agent, struct h
     if (rc != 0)
         return rc;
     if (agent->live.record != NULL) {
-        hf_agent_state(agent)->called = false;
+        hf_engine_answer_call(e, agent);
         return decide_live(e, agent, ret);
     }
     if (agent->commands != NULL && !hf_mutated(e, HF_MUTANT_NO_OUTSTANDING))

@@ -114,7 +114,8 @@ struct hf_role_state {
     hf_ms lonely_since;        /* valid while lonely: none of its agents lives */
     hf_ms work_since;          /* valid while has_work: a task of it is pending */
     hf_ms called_at;           /* when agents were last woken for it, */
-    size_t called_for;         /* and for how many tasks since */
+    size_t called_for;         /* for how many tasks since that nobody came for, */
+    hf_ms came_at;             /* and when one of them was last here */
     struct hf_waiters dormant; /* agents that are started when there is work */
     bool lonely;
     bool has_work;
@@ -501,6 +502,8 @@ int hf_engine_decide_waiting(struct hf_engine *e, struct hf_agent *agent,
                              struct hf_intent *ret);
 int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret);
 int hf_engine_decide_role(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret);
+/* The agent is here: if its role had called it, that is done. */
+void hf_engine_answer_call(struct hf_engine *e, struct hf_agent *agent);
 /* Meta is there and of a version and a history that we may write in, and the clock runs. */
 bool hf_engine_is_ready(const struct hf_engine *e);
 /* Whether it takes a write of ours to become ready. */

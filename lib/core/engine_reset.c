@@ -77,6 +77,20 @@ static void add_event(struct hf_engine *e, const struct hf_task *task,
     hf_draft_event(e, ret, &event);
 }
 
+static void put_health(const struct hf_engine *e, const struct hf_agent *agent,
+                       const struct hf_health_draft *health, struct hf_plan *plan)
+{
+    const Holdfast__V1__Health *before = hf_agent_health(agent);
+
+    hf_health_guard(agent, plan);
+    if (health->record.end_upto > (before != NULL ? before->end_upto : 0))
+        hf_row_end_by_controller(plan, &e->term, agent->name, &agent->health.seen,
+                                 &health->record);
+    else
+        hf_row_write(plan, &e->term, (struct hf_key){ HF_KEY_HEALTH, .name = agent->name },
+                     &agent->health.seen, &health->record.base);
+}
+
 static int review(struct hf_engine *e, struct hf_task *task, const struct hf_death *death,
                   struct hf_reset_case *c, struct hf_intent *ret)
 {
@@ -98,12 +112,10 @@ static int review(struct hf_engine *e, struct hf_task *task, const struct hf_dea
     }
     hf_draft_begin(e, ret);
     draft_health(e, task, death, c, &health);
-    hf_health_guard(agent, &ret->plan);
     hf_recover_store(&c->recover, task->name, &recovery);
     hf_row_review(&ret->plan, &e->term, &seen, &task->recovery.seen, &recovery.record,
                   c->decision.why);
-    hf_row_write(&ret->plan, &e->term, (struct hf_key){ HF_KEY_HEALTH, .name = agent->name },
-                 &agent->health.seen, &health.record.base);
+    put_health(e, agent, &health, &ret->plan);
     hf_trail_tell_end(e, agent, death, ret);
     add_event(e, task, death, HOLDFAST__V1__EVENT__KIND__needs_review, c, ret);
     return hf_draft_end(e, ret, &state->item, &hf_agent_state(agent)->item, c->decision.why);
@@ -125,15 +137,13 @@ int hf_engine_reset(struct hf_engine *e, struct hf_task *task, const struct hf_d
         return review(e, task, death, &c, ret);
     hf_draft_begin(e, ret);
     draft_health(e, task, death, &c, &health);
-    hf_health_guard(agent, &ret->plan);
     hf_recover_store(&c.recover, task->name, &recovery);
     hf_row_reset(&ret->plan, &e->term, &seen, &task->recovery.seen,
                  &(struct hf_reset){ .pending = c.decision.verdict == HF_RECOVER_NOW,
                                      .reason = c.decision.why,
                                      .next = c.decision.next,
-                                     .recovery = &recovery.record,
-                                     .health = &agent->health.seen,
-                                     .next_health = &health.record });
+                                     .recovery = &recovery.record });
+    put_health(e, agent, &health, &ret->plan);
     hf_trail_tell_end(e, agent, death, ret);
     add_event(e, task, death, HOLDFAST__V1__EVENT__KIND__reset, &c, ret);
     return hf_draft_end(e, ret, &hf_task_state(task)->item, &hf_agent_state(agent)->item,

@@ -386,12 +386,31 @@ bool hf_engine_note_role(struct hf_engine *e, struct hf_role *role)
     return has_work && (lonely || state->dormant.first != NULL);
 }
 
+/* It may go before there is less to do, like one that ends with each task: then it, or another
+ * one, has to be called again. */
+void hf_engine_answer_call(struct hf_engine *e, struct hf_agent *agent)
+{
+    struct hf_agent_state *state = hf_agent_state(agent);
+    struct hf_role_state *role = agent->role != NULL ? hf_role_state(agent->role) : NULL;
+
+    if (!state->called)
+        return;
+    state->called = false;
+    if (role == NULL)
+        return;
+    role->called_for -= role->called_for > 0;
+    role->came_at = e->now;
+    if (role->has_work)
+        hf_agenda_add(&e->agenda, &role->item.agenda);
+}
+
 /* Wakes as many of those that sleep as there are tasks, and not the same again and again while
- * those that were woken are on their way. */
+ * those that were woken are on their way, or have just come. */
 static void call_dormant(struct hf_engine *e, struct hf_role *role)
 {
     struct hf_role_state *state = hf_role_state(role);
-    hf_ms due = state->lonely ? e->now : state->work_since + e->policy.demand_after;
+    hf_ms offered = state->work_since > state->came_at ? state->work_since : state->came_at;
+    hf_ms due = state->lonely ? e->now : offered + e->policy.demand_after;
     bool recent = state->called_at != 0 && e->now < state->called_at + e->policy.command_within;
     size_t want;
 
@@ -411,13 +430,13 @@ static void call_dormant(struct hf_engine *e, struct hf_role *role)
                        (recent ? state->called_at : e->now) + e->policy.command_within);
         return;
     }
-    state->called_for += want;
     state->called_at = e->now;
     /* Who was called may fail to start, and others still sleep. */
     hf_engine_wake(e, &state->item, state->called_at + e->policy.command_within);
     for (struct hf_agent_state *agent = state->dormant.first; agent != NULL && want > 0;
          agent = agent->wait_next, want--) {
         agent->called = true;
+        state->called_for++;
         hf_agenda_add(&e->agenda, &agent->item.agenda);
     }
 }

@@ -369,8 +369,6 @@ void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
     next.reason = (char *)reset->reason;
     next.reserved_for = (char *)(reset->reserved_for != NULL ? reset->reserved_for : "");
     hf_plan_put(plan, RECOVERY(next.id), &reset->recovery->base, recovery->text, 0);
-    if (reset->health != NULL)
-        put_over(plan, HEALTH(owner), reset->health, &reset->next_health->base);
     if (reset->pending) {
         next.next = NULL;
         put_pending(plan, task, &next);

@@ -134,17 +134,14 @@ void hf_row_adopt(struct hf_plan *plan, const struct hf_life *life,
                   const struct hf_seen_task *task);
 
 /* reset: L, M(task), M(recovery), the owner's life gone. The task queued, or pending at once,
- * with one more attempt; the recovery. */
+ * with one more attempt; the recovery. The health of the owner, which counts its recoveries,
+ * goes with it: by an order, or by itself. */
 struct hf_reset {
     bool pending; /* no backoff is due */
     const char *reserved_for;
     const char *reason;
     const char *next; /* of one that is queued: what happens when its backoff is over */
     const Holdfast__V1__Recovery *recovery; /* as it shall be */
-    /* M(health) of the owner, which counts its recoveries, or ends a life that did not adopt
-     * the task; NULL where an order in the same plan does that. */
-    const struct hf_seen *health;
-    const Holdfast__V1__Health *next_health;
 };
 
 void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,

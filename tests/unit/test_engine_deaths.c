@@ -131,7 +131,7 @@ START_TEST(an_expiry_is_judged_after_its_grace)
     pass(1);
     /* Whoever lives may have the task; the agent waits for its home. */
     expect("agent a: put health/a (the host where it is at home vanished a moment ago)\n"
-           "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "task t: put recoveries/t, put tasks/t, put pending/r/t, put health/a "
            "(its owner is gone: anyone of its role may have it)\n");
     ck_assert(has("tasks/t", "\"reservedFor\":\"\""));
     ck_assert(
@@ -171,7 +171,7 @@ START_TEST(who_is_back_and_adopts_nothing_loses_its_task_and_is_ended)
     pass(8999);
     expect("agent a: put health/a (it is live)\n");
     pass(1);
-    expect("task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+    expect("task t: put recoveries/t, put tasks/t, put pending/r/t, put health/a "
            "(its owner is gone: anyone of its role may have it)\n");
     {
         char text[64];
@@ -192,7 +192,7 @@ START_TEST(another_process_under_the_name_proves_the_end_of_the_first)
     ignore();
     host_joins("h1", 0x3);
     agent_lives("a", "h1", 0x3, "other");
-    expect("task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+    expect("task t: put recoveries/t, put tasks/t, put pending/r/t, put health/a "
            "(its owner is gone: anyone of its role may have it)\n");
     ck_assert(has("health/a", "\"endUpto\":\"0\""));
 }
@@ -209,7 +209,7 @@ START_TEST(a_leader_that_begins_with_nothing_decides_as_one_that_saw_everything)
         "agent a: put health/a (its lease is gone and nobody saw its end: it may be back)\n");
     pass(1);
     expect("agent a: put health/a (the host where it is at home vanished a moment ago)\n"
-           "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "task t: put recoveries/t, put tasks/t, put pending/r/t, put health/a "
            "(its owner is gone: anyone of its role may have it)\n");
 }
 END_TEST
@@ -334,6 +334,28 @@ START_TEST(live_peers_have_a_moment_to_take_work_before_others_are_woken)
 }
 END_TEST
 
+/* One that ends with each task is needed once more for each: it does not have to wait until the
+ * call that it came for is forgotten. */
+START_TEST(who_comes_and_finishes_is_called_again_for_what_is_left)
+{
+    agent_ends("a", "finished");
+    agent_ends("b", "finished");
+    ignore();
+    task_waits("t", "pending");
+    task_waits("u", "pending");
+    task_waits("v", "pending");
+    ignore();
+    host_serves("h1", "a", 0x1, "two", NULL);
+    host_serves("h2", "b", 0x2, "two", NULL);
+    ignore();
+    agent_ends("a", "finished");
+    agent_ends("b", "finished");
+    pass(2000);
+    ck_assert_str_ne(get("commands/h1/a"), "");
+    ck_assert_str_ne(get("commands/h2/b"), "");
+}
+END_TEST
+
 START_TEST(a_live_key_without_a_lease_is_removed)
 {
     agent_lives("c", "h1", 0, "x");
@@ -396,7 +418,7 @@ START_TEST(a_stall_of_our_own_begins_every_suspicion_anew)
     /* One tick was late: the grace is doubled until as many were not. */
     pass(9001);
     expect("agent a: put health/a (the host where it is at home vanished a moment ago)\n"
-           "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "task t: put recoveries/t, put tasks/t, put pending/r/t, put health/a "
            "(its owner is gone: anyone of its role may have it)\n");
 }
 END_TEST
@@ -422,6 +444,7 @@ int main(void)
     tcase_add_loop_test(t, each_end_has_its_consequence, 0, COUNT(ENDS));
     tcase_add_test(t, who_is_wanted_stopped_is_not_started);
     tcase_add_test(t, who_finished_is_started_when_there_is_work_and_once);
+    tcase_add_test(t, who_comes_and_finishes_is_called_again_for_what_is_left);
     tcase_add_test(t, live_peers_have_a_moment_to_take_work_before_others_are_woken);
     tcase_add_test(t, a_live_key_without_a_lease_is_removed);
     tcase_add_test(t, what_holds_through_an_outage_is_left_alone_until_its_host_is_back);

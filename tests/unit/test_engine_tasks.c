@@ -145,7 +145,7 @@ START_TEST(an_agent_with_two_tasks_loses_both_and_takes_one_along)
     agent_ends("a", "crashed");
     expect("agent a: put recoveries/u, put tasks/u, put pending/r/u, put commands/h1/a, "
            "put health/a (it crashed: it is started again)\n"
-           "task t: put recoveries/t, put health/a, put tasks/t, put pending/r/t "
+           "task t: put recoveries/t, put tasks/t, put pending/r/t, put health/a "
            "(its owner is gone: anyone of its role may have it)\n");
     ck_assert(has("health/a", "\"commandHost\":\"h1\""));
     ck_assert(has("tasks/t", "\"reservedFor\":\"\""));
@@ -158,7 +158,7 @@ START_TEST(an_owner_of_whom_nothing_else_is_known_loses_its_task)
         "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\",\"owner\":{\"agent\":"
         "\"z\",\"incarnation\":{\"createRevision\":\"3\"}}}");
     pass(9000);
-    expect("task t: put recoveries/t, put health/z, put tasks/t, put pending/r/t "
+    expect("task t: put recoveries/t, put tasks/t, put pending/r/t, put health/z "
            "(its owner is gone: anyone of its role may have it)\n");
 }
 END_TEST

@@ -501,19 +501,6 @@ START_TEST(withdraw_with_a_task)
 }
 END_TEST
 
-START_TEST(reset_that_counts_in_health)
-{
-    struct hf_reset reset = { .recovery = &recovery,
-                              .health = &(struct hf_seen){ .mod_rev = 8 },
-                              .next_health = &health };
-
-    hf_row_reset(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 6 }, &reset);
-    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
-           "mod(recoveries/t) = 6, create(agents/a/live) != 9, mod(health/a) = 8, "
-           "mod(tasks/t) = 17 then put recoveries/t, put health/a, put tasks/t");
-}
-END_TEST
-
 START_TEST(take_back)
 {
     Holdfast__V1__Task *next;
@@ -688,7 +675,6 @@ int main(void)
     tcase_add_test(t, refuse);
     tcase_add_test(t, withdraw);
     tcase_add_test(t, withdraw_with_a_task);
-    tcase_add_test(t, reset_that_counts_in_health);
     tcase_add_test(t, take_back);
     tcase_add_test(t, review);
     tcase_add_test(t, review_of_what_nobody_owns);
