@@ -153,7 +153,8 @@ void hfs_check_commit(struct hfs_check *check, const struct hfs_process *writer)
     size_t i = hfs_store_find(store, check->revision + 1);
 
     check->writer = writer;
-    check->lossy = check->lossy || hfs_etcd_get_faults(check->etcd)->lose_percent > 0;
+    if (hfs_etcd_get_faults(check->etcd)->lose_percent > 0)
+        check->lossy_at = check->world->now;
     if (check->calm)
         hfs_check_judge_waits(check);
     while (i < store->log_count) {
@@ -185,6 +186,17 @@ static void keep_removed(struct hfs_check *check, const struct c_agent *before, 
     }
 }
 
+bool hfs_check_is_void(const struct hfs_check *check)
+{
+    return check->was_restored &&
+           check->letter->made_at - check->restored_at < HFS_RESTORE_EXCUSE;
+}
+
+bool hfs_check_is_blind(const struct hfs_check *check)
+{
+    return check->lossy_at >= 0 && check->writer->listed_at <= check->lossy_at;
+}
+
 void hfs_check_restored(struct hfs_check *check)
 {
     const struct hfs_store *store = hfs_etcd_get_store(check->etcd);
@@ -194,7 +206,7 @@ void hfs_check_restored(struct hfs_check *check)
     if (count > 0)
         memcpy(before, check->agents, count * sizeof *before);
     check->agent_count = check->task_count = check->host_count = 0;
-    check->clock_s = 0;
+    check->clock = check->clock_at = 0;
     check->leader_rev = check->leader_lease = 0;
     check->term = 0;
     check->restored_at = check->world->now;
@@ -314,16 +326,20 @@ bool hfs_check_has_begun(const struct hfs_check *check, const char *instance)
     return false;
 }
 
+/* etcd was restored a moment ago. */
+static bool is_fresh(const struct hfs_check *check)
+{
+    return check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE;
+}
+
 /* Others refuse whoever shows a lower number than they have seen: it only grows, also where
  * etcd was restored and its revisions have not. */
 static void note_begun(struct hfs_check *check, const char *agent, const char *instance,
                        int64_t number)
 {
-    bool excused =
-        check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE;
     struct c_begun *begun;
 
-    for (size_t i = 0; i < check->begun_count && !excused; i++) {
+    for (size_t i = 0; i < check->begun_count && !is_fresh(check); i++) {
         begun = &check->begun[i];
         if (strcmp(begun->agent, agent) == 0 && begun->number >= number && number != 0)
             hfs_check_violate(check, "I2 %s begins as %lld, and was %lld before", agent,
@@ -343,10 +359,10 @@ void hfs_check_begins(struct hfs_check *check, const char *agent, const char *in
     int64_t create_rev = incarnation & ((INT64_C(1) << 48) - 1);
 
     check->counts.starts++;
-    if (create_rev != 0 && known->begun_rev >= create_rev && !check->was_restored)
+    if (create_rev != 0 && known->begun_rev >= create_rev && !is_fresh(check))
         hfs_check_violate(check, "I8 %s begins twice as incarnation %lld", agent,
                           (long long)create_rev);
-    if (!check->was_restored && strcmp(known->life.instance, instance) != 0)
+    if (!is_fresh(check) && strcmp(known->life.instance, instance) != 0)
         hfs_check_violate(check, "I8 %s begins as %s, but what was registered last is %s",
                           agent, instance, known->life.instance);
     known->begun_rev = create_rev;
@@ -364,6 +380,7 @@ struct hfs_check *hfs_check_new(struct hfs_world *world, struct hfs_etcd *etcd, 
     check->etcd = etcd;
     check->ns = ns;
     check->revision = hfs_etcd_get_store(etcd)->revision;
+    check->lossy_at = -1;
     check->recover = hf_recover_policy_default();
     check->restart = hf_restart_policy_default();
     return check;
@@ -391,6 +408,13 @@ bool hfs_check_is_live(const struct hfs_check *check, const char *agent)
     return hfs_check_agent((struct hfs_check *)check, agent)->life.present;
 }
 
+bool hfs_check_is_owner(const struct hfs_check *check, const char *agent, const char *task)
+{
+    const struct c_task *known = hfs_check_task((struct hfs_check *)check, task);
+
+    return known->exists && strcmp(known->owner, agent) == 0;
+}
+
 bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent)
 {
     const struct c_agent *known = hfs_check_agent((struct hfs_check *)check, agent);
@@ -415,16 +439,6 @@ static bool is_open(const struct c_task *task)
     return task->exists && !hfs_check_is_final(task->state);
 }
 
-/* A restore may bring back a task that its owner has completed and forgotten: as long as the
- * owner lives, nobody can tell that from one that is still at work. */
-bool hfs_check_is_forgotten(const struct hfs_check *check, const char *name)
-{
-    const struct c_task *task = hfs_check_task((struct hfs_check *)check, name);
-
-    return check->was_restored && task->owner[0] != '\0' &&
-           hfs_check_is_live(check, task->owner);
-}
-
 struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
                                          bool (*has_agent)(const char *role, void *arg),
                                          void *arg)
@@ -436,8 +450,7 @@ struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
 
         rest.tasks += task->exists;
         rest.final += task->exists && !is_open(task);
-        if (!is_open(task) || !has_agent(task->role, arg) ||
-            hfs_check_is_forgotten(check, task->name))
+        if (!is_open(task) || !has_agent(task->role, arg))
             continue;
         rest.tasks_open++;
         (void)snprintf(rest.example, sizeof rest.example, "%s of %s is %s%s%s", task->name,

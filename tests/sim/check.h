@@ -85,10 +85,8 @@ struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
                                          bool (*has_agent)(const char *role, void *arg),
                                          void *arg);
 
-/* Nobody can tell that the task is not at work any more. */
-bool hfs_check_is_forgotten(const struct hfs_check *check, const char *task);
-
 /* As the store has it now. */
+bool hfs_check_is_owner(const struct hfs_check *check, const char *agent, const char *task);
 bool hfs_check_is_live(const struct hfs_check *check, const char *agent);
 bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent);
 /* Of a task: a Holdfast__V1__Task__State, or -1 when there is none. */

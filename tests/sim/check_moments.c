@@ -80,7 +80,8 @@ void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task)
     const struct c_agent *agent = hfs_check_agent(check, task->owner);
     hf_ms made_at = check->letter->made_at, grace = grace_of(&agent->life);
 
-    if (check->was_restored || check->lossy || is_seen(agent, task->owner_rev))
+    if (hfs_check_is_void(check) || hfs_check_is_blind(check) ||
+        is_seen(agent, task->owner_rev))
         return;
     if (!agent->life.present && agent->life.missed)
         judge_missed(check, agent);
@@ -90,28 +91,16 @@ void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task)
                           (long long)(made_at - agent->life.since));
 }
 
-/* The first start is ordered at once, and every other after a delay. */
-static void judge_pace(struct hfs_check *check, const struct c_agent *agent)
-{
-    hf_ms least = check->restart.backoff.base;
-    hf_ms since = check->world->now - agent->command_at;
-
-    least -= least * check->restart.backoff.jitter_percent / 100;
-    if (agent->order_count > 0 && agent->order_term == check->leader_rev && since < least)
-        hfs_check_violate(check, "I11 a start of %s is ordered %lld ms after the last one",
-                          agent->name, (long long)since);
-}
-
 void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
 {
-    if (check->was_restored)
+    if (hfs_check_is_void(check))
         return;
-    judge_pace(check, agent);
+    hfs_check_judge_pace(check, agent);
     /* A late copy may register a process once more whose end was written: nobody misses that.
      */
     if (strcmp(agent->life.instance, agent->exit_instance) == 0)
         return;
-    if (agent->life.missed && !check->lossy && !agent->life.present &&
+    if (agent->life.missed && !hfs_check_is_blind(check) && !agent->life.present &&
         !is_seen(agent, agent->life.create_rev))
         judge_missed(check, agent);
 }

@@ -8,7 +8,6 @@
 
 enum {
     HFS_NAME = 64,
-    HFS_ORDERS = 16,
     HFS_DONE = 64,
     HFS_UNSTARTED =
         120000, /* after so long a task that was only acknowledged may be taken back */
@@ -45,9 +44,10 @@ struct c_agent {
     char exit_instance[HFS_NAME]; /* the last process whose end was written */
     int64_t begun_rev;            /* incarnation that a process last began as, and ... */
     char begun_boot[HFS_NAME];    /* ... the agentd that let it go */
-    hf_ms orders[HFS_ORDERS];
-    size_t order_count;
-    int64_t order_term; /* of the leader who gave the last one */
+    struct hf_backoff orders;     /* when starts were ordered */
+    hf_ms next_start;             /* that was promised, on the cluster clock; 0: none */
+    struct hf_backoff recovered;  /* when tasks of lives that had ended were recovered, */
+    int64_t recovered_rev;        /* and the newest of these lives */
 };
 
 /* A process that began, and the number that it was given to show to others. */
@@ -87,7 +87,9 @@ struct c_task {
     bool is_open;     /* what came of the last of them is not known */
     char op_ids[3][HFS_NAME];
     hf_ms taken_at, reset_at;
-    int32_t resets; /* since a success or a person's word */
+    int32_t resets;   /* since a success or a person's word, */
+    int32_t attempts; /* and as its record counts them */
+    hf_ms next_at;    /* that was promised, on the cluster clock; 0: none */
     char reserved_for[HFS_NAME];
     char owner_instance[HFS_NAME]; /* of its owner, when it became that */
 };
@@ -126,7 +128,7 @@ struct hfs_check {
     hf_ms slack;  /* what is judged at the world's time happened up to so much earlier */
     struct c_done done[HFS_DONE]; /* the last writes of controllers, in a ring */
     size_t done_count;
-    bool lossy; /* a watch may have left out an event, and nobody has noticed */
+    hf_ms lossy_at; /* when a watch may last have left out an event; -1: never */
     struct c_change *changes;
     size_t change_count, change_cap;
     struct c_agent *agents;
@@ -143,9 +145,9 @@ struct hfs_check {
     size_t begun_count, begun_cap;
     int64_t leader_rev, leader_lease; /* 0: nobody leads */
     hf_ms leader_since;
-    int64_t clock_s;     /* the cluster clock */
-    hf_ms hosts_gone_at; /* when the last host that was live went */
-    int64_t term;        /* the highest */
+    hf_ms clock, clock_at; /* the cluster clock, and when it was read to be stored */
+    hf_ms hosts_gone_at;   /* when the last host that was live went */
+    int64_t term;          /* the highest */
     hf_ms restored_at;
     bool was_restored;
     struct hf_recover_policy recover;
@@ -163,6 +165,13 @@ const char *hfs_check_state_name(Holdfast__V1__Task__State state);
 bool hfs_check_has_begun(const struct hfs_check *check, const char *instance);
 bool hfs_check_is_final(Holdfast__V1__Task__State state);
 
+/* What is being served was made up from a history that etcd forgot, or may have been: whoever
+ * follows it needs a moment to notice. */
+bool hfs_check_is_void(const struct hfs_check *check);
+
+/* Whoever writes may not have been told something, and has not listed everything since. */
+bool hfs_check_is_blind(const struct hfs_check *check);
+
 /* etcd has taken back what it had promised, or forgot it when it was restored: two processes of
  * one agent may be excused, and one that is not registered. */
 bool hfs_check_excuses(struct hfs_check *check, int64_t lease);
@@ -179,6 +188,17 @@ void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
 void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task);
 /* What has to be over by now. */
 void hfs_check_judge_waits(struct hfs_check *check);
+
+/* check_limits.c: limits and backoff. */
+void hfs_check_judge_clock(struct hfs_check *check, const struct c_change *change);
+void hfs_check_apply_clock(struct hfs_check *check, const struct c_change *change);
+void hfs_check_judge_pace(struct hfs_check *check, const struct c_agent *agent);
+void hfs_check_apply_health(struct hfs_check *check, const struct c_change *change);
+void hfs_check_judge_recovered(struct hfs_check *check, const struct c_task *old);
+void hfs_check_judge_deaths(struct hfs_check *check, const struct c_task *old);
+void hfs_check_apply_deaths(struct hfs_check *check, const struct c_task *old);
+void hfs_check_judge_closed(struct hfs_check *check, const struct c_change *change);
+void hfs_check_apply_promise(struct hfs_check *check, const struct c_change *change);
 
 /* check_txn.c: a Txn by itself. */
 void hfs_check_judge_repeat(struct hfs_check *check, const struct hfs_letter *letter);

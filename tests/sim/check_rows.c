@@ -73,7 +73,7 @@ static const char *instance_of(struct hfs_check *check, const char *agent)
 /* What says how it is started may be another one, or gone, since that was decided. */
 static void judge_spec(struct hfs_check *check, const struct c_agent *agent)
 {
-    if (agent->spec_at >= check->letter->made_at && !check->was_restored)
+    if (agent->spec_at >= check->letter->made_at && !hfs_check_is_void(check))
         hfs_check_violate(check, "I12 %s is started by a spec that was %s meanwhile",
                           agent->name, agent->removed ? "removed" : "changed");
 }
@@ -105,7 +105,7 @@ static void judge_start(struct hfs_check *check, const struct c_agent *agent,
     if (agent->commands > 0 && strcmp(agent->command_host, live->host) == 0)
         hfs_check_violate(check, "I8 %s is started on %s beside the start that was ordered",
                           agent->name, live->host);
-    if (!rejoins && !check->was_restored && check->leader_rev != 0 &&
+    if (!rejoins && !hfs_check_is_void(check) && check->leader_rev != 0 &&
         strcmp(agent->begun_boot, boot_of(check, change, scratch)) == 0)
         hfs_check_violate(check, "I8 the agentd of %s starts %s again by itself", live->host,
                           agent->name);
@@ -277,43 +277,27 @@ static void judge_owner(struct hfs_check *check, const struct c_task *old,
                           old->owner);
 }
 
-/* Recoveries without a success between them: whoever had it for so long has brought it on. */
-static int32_t resets_of(const struct hfs_check *check, const struct c_task *task, hf_ms now)
-{
-    bool has_succeeded =
-        task->owner[0] != '\0' && now - task->taken_at >= check->recover.probation;
-
-    return has_succeeded ? 0 : task->resets;
-}
-
-/* Limits hold whoever leads. */
-static void judge_limits(struct hfs_check *check, const struct c_task *old)
-{
-    hf_ms least = check->recover.backoff.list[0], now = check->world->now;
-    int32_t resets = resets_of(check, old, now);
-
-    least -= least * check->recover.backoff.jitter_percent / 100;
-    if (resets >= (int32_t)check->recover.limit)
-        hfs_check_violate(check, "I11 %s is recovered for the %dth time", old->name,
-                          resets + 1);
-    if (resets >= 1 && now - old->reset_at < least)
-        hfs_check_violate(check, "I11 %s is recovered again after %lld ms", old->name,
-                          (long long)(now - old->reset_at));
-}
-
 static bool is_waiting(Holdfast__V1__Task__State state)
 {
     return state == HOLDFAST__V1__TASK__STATE__pending ||
            state == HOLDFAST__V1__TASK__STATE__queued;
 }
 
-/* When the controller makes it claimable again after its owner was lost. */
+/* When the controller takes it from an owner that was lost. */
+static bool is_reset(const struct c_task *old, const struct c_change *change,
+                     const Holdfast__V1__Task *task)
+{
+    return wrote(old, change->record, HF_WRITER_CONTROLLER) && old->exists &&
+           task->attempt > old->attempt && old->owner[0] != '\0';
+}
+
+/* When it makes it claimable again: at once, or after a while. */
 static bool is_recovery(const struct c_task *old, const struct c_change *change,
                         const Holdfast__V1__Task *task)
 {
     return wrote(old, change->record, HF_WRITER_CONTROLLER) && old->exists &&
-           task->state == HOLDFAST__V1__TASK__STATE__pending &&
-           old->state != HOLDFAST__V1__TASK__STATE__pending && task->attempt > 0;
+           task->state == HOLDFAST__V1__TASK__STATE__pending && task->attempt > 0 &&
+           (old->state == HOLDFAST__V1__TASK__STATE__queued || task->attempt > old->attempt);
 }
 
 /* What waits for an ordered start waits until that is served, refused or withdrawn. */
@@ -329,8 +313,8 @@ static void judge_reservation(struct hfs_check *check, const struct c_task *old,
         return;
     agent = hfs_check_agent(check, old->reserved_for);
     command = find_command(check, agent->name);
-    if (agent->commands > 0 && (command == NULL || !command->deleted) && !check->lossy &&
-        strcmp(agent->command_task, old->name) == 0)
+    if (agent->commands > 0 && (command == NULL || !command->deleted) &&
+        !hfs_check_is_blind(check) && strcmp(agent->command_task, old->name) == 0)
         hfs_check_violate(check, "I8 %s is offered to all while its start on %s is outstanding",
                           old->name, agent->command_host);
 }
@@ -364,8 +348,10 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
                           hfs_check_state_name(task->state));
     judge_owner(check, old, change, task);
     judge_reservation(check, old, change, task);
-    if (is_recovery(old, change, task))
-        judge_limits(check, old);
+    if (is_reset(old, change, task))
+        hfs_check_judge_deaths(check, old);
+    if (is_recovery(old, change, task) && !hfs_check_is_void(check))
+        hfs_check_judge_recovered(check, old);
 }
 
 static void apply_task(struct hfs_check *check, const struct c_change *change)
@@ -398,8 +384,8 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
         check->counts.resets++;
     if (task->state == HOLDFAST__V1__TASK__STATE__completed && before.state != task->state)
         check->counts.completed++;
-    if (!has_owner(task))
-        known->resets = resets_of(check, &before, check->world->now + check->slack);
+    if (is_reset(&before, change, task))
+        hfs_check_apply_deaths(check, &before);
     if (is_recovery(&before, change, task)) {
         known->resets++;
         known->reset_at = check->world->now;
@@ -455,8 +441,6 @@ static void judge_checkpoint(struct hfs_check *check, const struct c_change *cha
 static void judge_command(struct hfs_check *check, const struct c_change *change)
 {
     struct c_agent *agent = hfs_check_agent(check, change->key.sub);
-    hf_ms now = check->world->now;
-    size_t recent = 0;
 
     if (change->deleted)
         return;
@@ -469,11 +453,6 @@ static void judge_command(struct hfs_check *check, const struct c_change *change
                           agent->name);
     judge_spec(check, agent);
     hfs_check_judge_order(check, agent);
-    for (size_t i = 0; i < agent->order_count && i < HFS_ORDERS; i++)
-        recent += now - agent->orders[i] < check->restart.window;
-    if (recent > check->restart.limit)
-        hfs_check_violate(check, "I11 %zu starts of %s within %lld s", recent + 1, agent->name,
-                          (long long)check->restart.window / 1000);
 }
 
 static void apply_command(struct hfs_check *check, const struct c_change *change)
@@ -488,23 +467,20 @@ static void apply_command(struct hfs_check *check, const struct c_change *change
         return;
     agent->commands++;
     agent->command_at = check->world->now;
-    agent->order_term = check->leader_rev;
     (void)snprintf(agent->command_host, HFS_NAME, "%s", change->key.name);
     (void)snprintf(
         agent->command_task, HFS_NAME, "%s",
         change->record != NULL ? ((const Holdfast__V1__Command *)change->record)->task : "");
     check->counts.orders++;
-    agent->orders[agent->order_count++ % HFS_ORDERS] = check->world->now;
+    hf_backoff_on_attempt(&agent->orders, check->world->now);
 }
 
-/* A person who speaks forgets what was counted. */
 static void apply_wanted(struct hfs_check *check, const struct c_change *change)
 {
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)change->record;
 
     agent->stopped = wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped;
-    agent->order_count = 0;
 }
 
 static void apply_exit(struct hfs_check *check, const struct c_change *change)
@@ -529,8 +505,6 @@ static void apply_spec(struct hfs_check *check, const struct c_change *change)
         return; /* nobody can read it: what it said before holds */
     agent->removed = change->deleted;
     agent->removed_rev = change->deleted ? change->entry->mod_rev : 0;
-    if (agent->removed)
-        agent->order_count = 0; /* with all that was counted, by a person */
     agent->holds = spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__hold;
 }
 
@@ -548,18 +522,6 @@ static void apply_host(struct hfs_check *check, const struct c_change *change)
     host->lease = change->entry->lease;
     if (change->deleted)
         host->gone_at = check->hosts_gone_at = check->world->now;
-}
-
-/* The cluster clock only goes on: what waits on it would wait anew. */
-static void judge_clock(struct hfs_check *check, const struct c_change *change)
-{
-    const Holdfast__V1__Clock *clock = (const Holdfast__V1__Clock *)change->record;
-    int64_t now = clock != NULL && clock->now != NULL ? clock->now->seconds : 0;
-
-    if (now < check->clock_s)
-        hfs_check_violate(check, "I11 the cluster clock goes back by %lld s",
-                          (long long)(check->clock_s - now));
-    check->clock_s = now;
 }
 
 /* Leaders. */
@@ -598,7 +560,7 @@ static void judge_writer(struct hfs_check *check, const struct c_change *change)
     if (lease == NULL || lease->owner != check->writer)
         hfs_check_violate(check, "I4 %s writes %.*s and does not lead", check->writer->name,
                           (int)change->entry->key->len, change->entry->key->bytes);
-    else if (check->letter->made_at <= check->leader_since && !check->was_restored)
+    else if (check->letter->made_at <= check->leader_since && !hfs_check_is_void(check))
         hfs_check_violate(check, "I4 %s writes %.*s with what it sent before its term began",
                           check->writer->name, (int)change->entry->key->len,
                           change->entry->key->bytes);
@@ -652,13 +614,16 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
     case HF_KEY_AGENT_EXIT: judge_exit(check, change); break;
     case HF_KEY_TASK: judge_task(check, change); break;
     case HF_KEY_CHECKPOINT: judge_checkpoint(check, change); break;
-    case HF_KEY_RECOVERY: hfs_check_judge_recovery(check, change); break;
+    case HF_KEY_RECOVERY:
+        hfs_check_judge_recovery(check, change);
+        hfs_check_judge_closed(check, change);
+        break;
     case HF_KEY_COMMAND:
         judge_command(check, change);
         judge_refusal(check, change);
         break;
     case HF_KEY_LEADER: judge_leader(check, change); break;
-    case HF_KEY_CLOCK: judge_clock(check, change); break;
+    case HF_KEY_CLOCK: hfs_check_judge_clock(check, change); break;
     default: break;
     }
 }
@@ -672,7 +637,12 @@ void hfs_check_apply(struct hfs_check *check, const struct c_change *change)
     case HF_KEY_HOST_RECORD:
     case HF_KEY_HOST_LIVE: apply_host(check, change); break;
     case HF_KEY_TASK: apply_task(check, change); break;
-    case HF_KEY_RECOVERY: hfs_check_apply_recovery(check, change); break;
+    case HF_KEY_RECOVERY:
+        hfs_check_apply_recovery(check, change);
+        hfs_check_apply_promise(check, change);
+        break;
+    case HF_KEY_HEALTH: hfs_check_apply_health(check, change); break;
+    case HF_KEY_CLOCK: hfs_check_apply_clock(check, change); break;
     case HF_KEY_PENDING:
         hfs_check_task(check, change->key.sub)->indexed = !change->deleted;
         break;

@@ -23,7 +23,7 @@ void hfs_check_judge_repeat(struct hfs_check *check, const struct hfs_letter *le
     const struct hfs_ops *ops = &letter->request->txn.then;
     const struct hfs_entry *entry;
 
-    if (letter->request->kind != HFS_TXN || letter->applied < 2 || check->was_restored ||
+    if (letter->request->kind != HFS_TXN || letter->applied < 2 || hfs_check_is_void(check) ||
         ops->count == 0)
         return;
     entry = ops->list[0].kind == HFS_PUT

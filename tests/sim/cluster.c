@@ -23,6 +23,32 @@ static bool on_send(struct hfs_process *from, struct hfs_letter *letter, void *a
     return lost;
 }
 
+/* A controller follows the whole namespace; an agentd lists the starts of its host for no other
+ * reason but to follow them. */
+static bool is_list(const struct hfs_request *request)
+{
+    static const char WHOLE[] = "/holdfast/" HFS_NS "/";
+    static const char STARTS[] = "/holdfast/" HFS_NS "/commands/";
+    struct hf_bytes key = request->op.range.range.key;
+
+    if (request->kind != HFS_RANGE || !request->op.range.range.prefix)
+        return false;
+    return key.len == sizeof WHOLE - 1 ||
+           (key.len > sizeof STARTS - 1 && memcmp(key.data, STARTS, sizeof STARTS - 1) == 0);
+}
+
+static void note_list(struct hfs_cluster *cluster, const struct hfs_process *from)
+{
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++) {
+        if (&cluster->hosts[i].process == from)
+            cluster->hosts[i].process.listed_at = cluster->world.now;
+    }
+    for (unsigned i = 0; i < cluster->cfg.controllers; i++) {
+        if (&cluster->controllers[i].process == from)
+            cluster->controllers[i].process.listed_at = cluster->world.now;
+    }
+}
+
 /* What etcd promised, and to whom. */
 static void on_served(const struct hfs_process *from, struct hfs_letter *letter,
                       const struct hfs_answer *answer, void *arg)
@@ -31,6 +57,8 @@ static void on_served(const struct hfs_process *from, struct hfs_letter *letter,
     const struct hfs_request *request = letter->request;
 
     hfs_check_served(cluster->check, from, letter, answer);
+    if (is_list(request))
+        note_list(cluster, from);
     if (answer->err != HF_OK || answer->ttl_s <= 0 ||
         (request->kind != HFS_GRANT && request->kind != HFS_RENEW))
         return;

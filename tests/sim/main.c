@@ -19,6 +19,7 @@ struct options {
     uint64_t from, seeds;
     unsigned jobs;
     bool trace, values, shrink, speed, mutants;
+    bool survey; /* goes on after a failure, and tells of each in one line */
     const char *scenario, *scenarios; /* a file, a folder of them */
     bool update;
     const struct hfs_mutant *mutant;   /* NULL: nothing is missing */
@@ -158,7 +159,7 @@ static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_ti
         (void)printf("seed %llu: %s\n", (unsigned long long)seed, verdict.why);
         if (options->shrink)
             shrink(run);
-        if (!options->trace)
+        if (!options->trace && !options->survey)
             tell_story(run);
         (void)printf("replay: ./dev test sim --seeds 1 --from %llu\n",
                      (unsigned long long)seed);
@@ -172,15 +173,16 @@ static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_ti
 static int work(const struct options *options, unsigned job)
 {
     hf_ms time = 0;
-    uint64_t done = 0;
+    uint64_t done = 0, failed = 0;
 
     for (uint64_t i = job; i < options->seeds; i += options->jobs, done++) {
-        if (!run_seed(options, options->from + i, &time))
+        failed += !run_seed(options, options->from + i, &time);
+        if (failed > 0 && !options->survey)
             return EXIT_FAILURE;
     }
     (void)printf("%llu seeds, %lld virtual seconds\n", (unsigned long long)done,
                  (long long)(time / 1000));
-    return EXIT_SUCCESS;
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int work_together(const struct options *options)
@@ -250,7 +252,7 @@ static int usage(void)
 {
     (void)fprintf(stderr,
                   "usage: holdfast-sim [--seeds N] [--from S] [--jobs J] [--trace] [--values]\n"
-                  "                    [--shrink] [--profile NAME]\n"
+                  "                    [--shrink] [--survey] [--profile NAME]\n"
                   "                    [--mutant NAME]\n"
                   "       holdfast-sim --mutants [--mutant NAME] [--seeds N] [--from S]\n"
                   "                    [--jobs J]\n"
@@ -276,6 +278,7 @@ int main(int argc, char **argv)
         { "jobs", required_argument, NULL, 'j' },
         { "trace", no_argument, NULL, 't' },
         { "shrink", no_argument, NULL, 's' },
+        { "survey", no_argument, NULL, 'y' },
         { "speed", no_argument, NULL, 'S' },
         { "scenario", required_argument, NULL, 'c' },
         { "scenarios", required_argument, NULL, 'C' },
@@ -298,6 +301,7 @@ int main(int argc, char **argv)
         case 'j': ok = ok && parse_number(optarg, &jobs) && jobs >= 1 && jobs <= 64; break;
         case 't': options.trace = true; break;
         case 's': options.shrink = true; break;
+        case 'y': options.survey = true; break;
         case 'S': options.speed = true; break;
         case 'c': options.scenario = optarg; break;
         case 'C': options.scenarios = optarg; break;

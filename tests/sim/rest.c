@@ -10,20 +10,35 @@
 /* What everything has to be at rest after, beside its own backoff. A task that its owner does
  * not begin with is taken back after just that time, which is no excuse: whoever would begin
  * with it is offered it again on its next call, long before. */
-enum { REST_MS = 120000 };
+enum {
+    REST_MS = 120000,
+    RESYNC_MS = 360000, /* everything is listed every 5 min, give or take a fifth */
+    TURN_MS = 1100,     /* an answer that says to ask again, on top of a step */
+};
 
-/* Something that is not as it should be. */
+/* Why it need not be yet. */
+enum excuse {
+    EXCUSE_NONE,
+    EXCUSE_BACKOFF,
+    EXCUSE_BUSY, /* who could have it has another one */
+    EXCUSE_WORK,
+    EXCUSE_LAZY,
+    EXCUSES,
+};
+
+/* Something that was not as it should be. */
 struct grievance {
     char what[2 * HFS_TEXT];
-    uint64_t mark; /* of what it looks like; another one, and it has moved */
-    hf_ms since;
-    uint64_t look; /* in which it was last seen */
+    hf_ms spent[EXCUSES]; /* how long, by why */
 };
 
 struct hfs_rest {
     struct hfs_cluster *cluster;
-    hf_ms allowed;
-    uint64_t looks;
+    hf_ms begun, looked_at;
+    bool lossy; /* and not everybody has listed everything yet */
+    struct hf_recover_policy recover;
+    struct hf_restart_policy restart;
+    struct hf_task_policy task;
     struct grievance *list;
     size_t count, cap;
 
@@ -134,27 +149,29 @@ static struct grievance *find_grievance(struct hfs_rest *rest, const char *what)
     }
     hfs_grow(&rest->list, &rest->cap, rest->count + 1, sizeof *g);
     g = &rest->list[rest->count++];
-    *g = (struct grievance){ .since = rest->cluster->world.now };
+    *g = (struct grievance){ 0 };
     (void)snprintf(g->what, sizeof g->what, "%s", what);
     return g;
 }
 
-/* It is not as it should be; `excused` says that it need not be yet. The first one that is late
- * is told, or else the last. */
-static void complain(struct hfs_rest *rest, const char *what, uint64_t mark, bool excused,
+/* It is not as it should be, and need not be for so long in all for that reason. The first one
+ * that is late is told, or else the last. */
+static void complain(struct hfs_rest *rest, const char *what, enum excuse excuse, hf_ms most,
                      const char *why)
 {
     struct grievance *g = find_grievance(rest, what);
-    hf_ms now = rest->cluster->world.now;
+    hf_ms passed = rest->cluster->world.now - rest->looked_at;
 
-    if (excused || g->look + 1 != rest->looks || g->mark != mark)
-        g->since = now;
-    g->mark = mark;
-    g->look = rest->looks;
+    if (!rest->lossy) {
+        if (excuse != EXCUSE_NONE && g->spent[excuse] + passed > most)
+            excuse = EXCUSE_NONE;
+        g->spent[excuse] += passed;
+    }
     rest->any = true;
     if (!rest->late)
-        (void)snprintf(rest->why, rest->why_size, "%s", why);
-    rest->late = rest->late || now - g->since > rest->allowed;
+        (void)snprintf(rest->why, rest->why_size, "%s (%lld s)", why,
+                       (long long)g->spent[EXCUSE_NONE] / 1000);
+    rest->late = rest->late || g->spent[EXCUSE_NONE] > REST_MS;
 }
 
 /* The cluster clock, as its leader would reckon it. */
@@ -172,6 +189,16 @@ static hf_ms cluster_now(struct hfs_rest *rest)
         hf_json_free((ProtobufCMessage *)clock);
     }
     return rest->clock + (rest->cluster->world.now - rest->clock_at);
+}
+
+/* All delays of one streak, and a look for each that ends between two. */
+static hf_ms sum_delays(const struct hf_backoff_policy *backoff, uint32_t limit)
+{
+    hf_ms sum = 0;
+
+    for (uint32_t i = 1; i <= limit; i++)
+        sum += hf_backoff_delay(backoff, i, 0) + 1000;
+    return sum;
 }
 
 /* Its next start was drawn, and is yet to come. */
@@ -198,17 +225,25 @@ static void look_at_agents(struct hfs_rest *rest)
         (void)snprintf(what, sizeof what, "agent %s", config->name);
         if (!runs && should_run(cluster, config)) {
             (void)snprintf(why, sizeof why, "%s is wanted and does not run", config->name);
-            complain(rest, what, live, has_backoff(rest, config->name), why);
+            complain(rest, what, has_backoff(rest, config->name) ? EXCUSE_BACKOFF : EXCUSE_NONE,
+                     sum_delays(&rest->restart.backoff, rest->restart.limit), why);
         } else if (runs != live) {
             (void)snprintf(why, sizeof why, "%s %s", config->name,
                            runs ? "runs and is not registered"
                                 : "is registered and does not run");
-            complain(rest, what, live, false, why);
+            complain(rest, what, EXCUSE_NONE, 0, why);
         }
     }
 }
 
 /* Tasks. */
+
+/* Whether it has a task, by its own word and by etcd's. */
+static bool is_busy(const struct hfs_cluster *cluster, const struct hfs_agent *process)
+{
+    return process->task[0] != '\0' &&
+           hfs_check_is_owner(cluster->check, process->config->name, process->task);
+}
 
 /* Nobody is free to take it, and that will change by itself. */
 static bool waits_for_agent(struct hfs_rest *rest, const char *role)
@@ -223,39 +258,74 @@ static bool waits_for_agent(struct hfs_rest *rest, const char *role)
         if (!works(config, role) || !may_run(cluster, config))
             continue;
         process = find_process(cluster, config);
-        if (process != NULL && process->task[0] == '\0')
+        if (process != NULL && !is_busy(cluster, process))
             return false;
         waits = waits || process != NULL || has_backoff(rest, config->name);
     }
     return waits;
 }
 
-/* How far its owner has come with it. */
-static unsigned steps_done(const struct hfs_cluster *cluster, const char *task)
+/* The process that has it, NULL: none. */
+static const struct hfs_agent *find_worker(const struct hfs_cluster *cluster, const char *task)
 {
     for (unsigned i = 0; i < cluster->cfg.agent_count; i++) {
         const struct hfs_agent *process = find_process(cluster, &cluster->cfg.agents[i]);
 
-        if (process != NULL && strcmp(process->task, task) == 0)
-            return process->step;
+        if (process != NULL && strcmp(process->task, task) == 0 && is_busy(cluster, process))
+            return process;
     }
-    return 0;
+    return NULL;
 }
 
-static bool is_task_excused(struct hfs_rest *rest, const Holdfast__V1__Task *task)
+static unsigned count_lazy(const struct hfs_cluster *cluster, const char *role)
 {
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < cluster->cfg.agent_count; i++)
+        count += cluster->cfg.agents[i].kind == HFS_LAZY &&
+                 strcmp(cluster->cfg.agents[i].role, role) == 0;
+    return count;
+}
+
+/* As often as it may be recovered, and once more. Some turns are for a report or for a
+ * checkpoint, which another agent of the host may keep waiting. */
+static hf_ms most_work(const struct hfs_rest *rest, const struct hfs_agent *worker)
+{
+    const struct hfs_cluster_config *cfg = &rest->cluster->cfg;
+    hf_ms turn = (cfg->step_exact > 0 ? cfg->step_exact
+                  : cfg->step_max > 0 ? cfg->step_max + 50
+                                      : TURN_MS) +
+                 TURN_MS;
+
+    return (hf_ms)(rest->recover.limit + 1) * (hf_ms)(worker->steps + 2) * turn * 100 /
+           (100 - cfg->report_percent);
+}
+
+static enum excuse excuse_of(struct hfs_rest *rest, const Holdfast__V1__Task *task,
+                             hf_ms *ret_most)
+{
+    const struct hfs_agent *worker = find_worker(rest->cluster, task->id);
     Holdfast__V1__Recovery *recovery;
     bool waits;
 
+    *ret_most = INT64_MAX / 2;
+    if (worker != NULL) {
+        bool lazy = worker->config->kind == HFS_LAZY;
+
+        *ret_most = lazy ? count_lazy(rest->cluster, task->role) * rest->task.start_within
+                         : most_work(rest, worker);
+        return lazy ? EXCUSE_LAZY : EXCUSE_WORK;
+    }
     if (task->state == HOLDFAST__V1__TASK__STATE__pending)
-        return waits_for_agent(rest, task->role);
+        return waits_for_agent(rest, task->role) ? EXCUSE_BUSY : EXCUSE_NONE;
     if (task->state != HOLDFAST__V1__TASK__STATE__queued)
-        return false;
+        return EXCUSE_NONE;
     recovery = (Holdfast__V1__Recovery *)read_record(
         rest->cluster, (struct hf_key){ HF_KEY_RECOVERY, .name = task->id });
     waits = recovery != NULL && hf_moment_read(recovery->next_at) > cluster_now(rest);
     hf_json_free((ProtobufCMessage *)recovery);
-    return waits;
+    *ret_most = sum_delays(&rest->recover.backoff, rest->recover.limit);
+    return waits ? EXCUSE_BACKOFF : EXCUSE_NONE;
 }
 
 static void look_at_task(struct hfs_rest *rest, const struct hfs_entry *entry)
@@ -263,6 +333,8 @@ static void look_at_task(struct hfs_rest *rest, const struct hfs_entry *entry)
     ProtobufCMessage *record = NULL;
     const Holdfast__V1__Task *task;
     char what[HFS_TEXT + 16], why[5 * HFS_TEXT];
+    enum excuse excuse;
+    hf_ms most;
 
     hfs_must(hf_json_decode(hf_key_get_record(HF_KEY_TASK), entry->value, entry->value_len,
                             NULL, &record, NULL));
@@ -275,11 +347,10 @@ static void look_at_task(struct hfs_rest *rest, const struct hfs_entry *entry)
             ->name,
         task->owner != NULL ? " with " : "", task->owner != NULL ? task->owner->agent : "");
     if (task->state < HOLDFAST__V1__TASK__STATE__completed &&
-        hfs_rest_has_agent(task->role, rest->cluster) &&
-        !hfs_check_is_forgotten(rest->cluster->check, task->id))
-        complain(rest, what,
-                 (uint64_t)entry->mod_rev * 64 + steps_done(rest->cluster, task->id),
-                 is_task_excused(rest, task), why);
+        hfs_rest_has_agent(task->role, rest->cluster)) {
+        excuse = excuse_of(rest, task, &most);
+        complain(rest, what, excuse, most, why);
+    }
     hf_json_free(record);
 }
 
@@ -291,7 +362,7 @@ static void look_at_command(struct hfs_rest *rest, const struct hfs_entry *entry
 
     (void)snprintf(what, sizeof what, "start %.*s", len, name);
     (void)snprintf(why, sizeof why, "I8 a start is left over: %.*s", len, name);
-    complain(rest, what, (uint64_t)entry->mod_rev, false, why);
+    complain(rest, what, EXCUSE_NONE, 0, why);
 }
 
 static void look_at_keys(struct hfs_rest *rest, const char *prefix,
@@ -323,14 +394,32 @@ static void look_at_ghosts(struct hfs_rest *rest)
             (void)snprintf(what, sizeof what, "ghost %s %s", agent->config->name, host->name);
             (void)snprintf(why, sizeof why, "%.40s is left over on %.40s, and lives on %.40s",
                            agent->config->name, host->name, other->host->name);
-            complain(rest, what, 0, false, why);
+            complain(rest, what, EXCUSE_NONE, 0, why);
         }
     }
 }
 
+/* Somebody that runs has not listed everything since the faults stopped. */
+static bool is_deaf(const struct hfs_rest *rest)
+{
+    const struct hfs_cluster *cluster = rest->cluster;
+
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++) {
+        if (cluster->hosts[i].up && cluster->hosts[i].process.listed_at < rest->begun)
+            return true;
+    }
+    for (unsigned i = 0; i < cluster->cfg.controllers; i++) {
+        if (cluster->controllers[i].process.listed_at < rest->begun)
+            return true;
+    }
+    return false;
+}
+
 enum hfs_rest_verdict hfs_rest_look(struct hfs_rest *rest, char *ret_why, size_t size)
 {
-    rest->looks++;
+    hf_ms now = rest->cluster->world.now;
+
+    rest->lossy = rest->lossy && now - rest->begun < RESYNC_MS && is_deaf(rest);
     rest->any = rest->late = false;
     rest->why = ret_why;
     rest->why_size = size;
@@ -340,18 +429,23 @@ enum hfs_rest_verdict hfs_rest_look(struct hfs_rest *rest, char *ret_why, size_t
     look_at_agents(rest);
     look_at_ghosts(rest);
     if (hfs_person_count(rest->cluster) > 0)
-        complain(rest, "person", 0, false, "an errand of the person is not done");
+        complain(rest, "person", EXCUSE_NONE, 0, "an errand of the person is not done");
+    rest->looked_at = now;
     if (!rest->any)
         return HFS_REST_DONE;
     return rest->late ? HFS_REST_LATE : HFS_REST_WAIT;
 }
 
-struct hfs_rest *hfs_rest_new(struct hfs_cluster *cluster, hf_ms extra)
+struct hfs_rest *hfs_rest_new(struct hfs_cluster *cluster, bool lossy)
 {
     struct hfs_rest *rest = hfs_alloc(sizeof *rest);
 
     rest->cluster = cluster;
-    rest->allowed = REST_MS + extra;
+    rest->begun = rest->looked_at = cluster->world.now;
+    rest->lossy = lossy;
+    rest->recover = hf_recover_policy_default();
+    rest->restart = hf_restart_policy_default();
+    rest->task = hf_task_policy_default();
     return rest;
 }
 

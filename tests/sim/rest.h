@@ -1,10 +1,18 @@
 /* rest.h - whether everything came to rest in time after the faults stopped.
  *
  * Each thing that is not as it should be has its own clock: a task that is not final, a start
- * that is left over, an agent that is wanted, due by its policy and not running. It may stay so
- * for 120 s. The clock stands at zero while the thing moves by itself (steps are done, another
- * owner has it), and while it waits for what etcd says it waits for: a task for the end of its
- * backoff or for an agent that has other work, an agent for its next start. */
+ * that is left over, an agent that is wanted, due by its policy and not running. It may be so
+ * for 120 s in all, however often it was well in between and however much it moves: one that
+ * comes and goes, or changes hands without end, is late like one that stands still.
+ *
+ * Not counted is what etcd says that it waits for, and work:
+ *   - the backoff of a task, and of an agent, as long as all delays of the policy together;
+ *   - a task that can be claimed while every agent of its role has another one, or waits for
+ *     its own start: these have clocks of their own;
+ *   - the steps of a task while its owner does them: so many times as it may be recovered, and
+ *     once more;
+ *   - the time that a task may be with one that does not begin with it, once for each of those.
+ */
 #ifndef HFS_REST_H
 #define HFS_REST_H
 
@@ -12,8 +20,9 @@
 
 struct hfs_rest;
 
-/* `extra`: what is to be added to the 120 s. */
-struct hfs_rest *hfs_rest_new(struct hfs_cluster *cluster, hf_ms extra);
+/* `lossy`: watches may have left out events without a word, which is found with the next list
+ * alone: the clocks stand until everybody has listed everything once more. */
+struct hfs_rest *hfs_rest_new(struct hfs_cluster *cluster, bool lossy);
 void hfs_rest_free(struct hfs_rest *rest);
 
 enum hfs_rest_verdict {

@@ -7,8 +7,7 @@
 
 enum {
     LOOK_MS = 1000,
-    RESYNC_MS = 360000, /* an event that a watch lost is found with the next list */
-    MOST_MS = 3000000,  /* the end, whatever happens */
+    MOST_MS = 3000000, /* the end, whatever happens */
 };
 
 /* Drawing. */
@@ -186,15 +185,14 @@ static bool live(struct hfs_cluster *cluster, const struct hfs_run *run,
 }
 
 /* A watch that silently leaves out an event is found by nobody before everything is listed
- * again, every 5 min give or take 20 %: only where that was drawn there is so much more time.
- */
-static hf_ms extra_time(const struct hfs_run *run)
+ * again. */
+static bool is_lossy(const struct hfs_run *run)
 {
     for (unsigned i = 0; i < run->fault_count; i++) {
         if (hfs_fault_loses_events(&run->faults[i]) && !run->faults[i].off)
-            return RESYNC_MS;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 /* Who stands still goes on at its own time: until the last one has. */
@@ -214,9 +212,9 @@ static bool wait_for_pauses(struct hfs_cluster *cluster, const struct hfs_run *r
     return hfs_cluster_run(cluster, last - cluster->world.now);
 }
 
-bool hfs_run_come_to_rest(struct hfs_cluster *cluster, hf_ms extra, char *ret_why, size_t size)
+bool hfs_run_come_to_rest(struct hfs_cluster *cluster, bool lossy, char *ret_why, size_t size)
 {
-    struct hfs_rest *rest = hfs_rest_new(cluster, extra);
+    struct hfs_rest *rest = hfs_rest_new(cluster, lossy);
     enum hfs_rest_verdict found = HFS_REST_WAIT;
     hf_ms end = cluster->world.now + MOST_MS;
     bool ok = true;
@@ -243,7 +241,7 @@ struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *ar
         hfs_trouble_heal(trouble);
         verdict.ok =
             wait_for_pauses(cluster, run) &&
-            hfs_run_come_to_rest(cluster, extra_time(run), verdict.why, sizeof verdict.why);
+            hfs_run_come_to_rest(cluster, is_lossy(run), verdict.why, sizeof verdict.why);
     }
     violation = hfs_check_get_violation(cluster->check);
     if (violation != NULL)

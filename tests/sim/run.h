@@ -106,7 +106,7 @@ void hfs_trouble_make(struct hfs_trouble *trouble, const struct hfs_fault *fault
 void hfs_trouble_heal(struct hfs_trouble *trouble);
 
 /* Lets time pass until everything is done (true), or an invariant is violated, or something is
- * late (sim/rest.h): `extra` is what the faults before may add to that. */
-bool hfs_run_come_to_rest(struct hfs_cluster *cluster, hf_ms extra, char *ret_why, size_t size);
+ * late (sim/rest.h). `lossy`: watches may have left out events. */
+bool hfs_run_come_to_rest(struct hfs_cluster *cluster, bool lossy, char *ret_why, size_t size);
 
 #endif

@@ -375,7 +375,7 @@ static bool end_well(struct play *play, char *why, size_t size)
         if (cluster->controllers[i].brain == NULL)
             hfs_controller_start(&cluster->controllers[i]);
     }
-    return hfs_run_come_to_rest(cluster, 0, why, size);
+    return hfs_run_come_to_rest(cluster, false, why, size);
 }
 
 static void open_play(struct play *play, const struct hfs_scenario *scenario,

@@ -43,7 +43,8 @@ struct hfs_process {
     hf_ms stood_from, stood_until; /* the last time that it was made to stand still */
     hf_ms turn_max; /* a slow loop: each turn takes up to so long; 0: no time at all */
     enum hfs_path paths[HFS_MEMBERS];
-    bool is_real; /* it runs the code under test */
+    bool is_real;    /* it runs the code under test */
+    hf_ms listed_at; /* when it was last told everything that it follows */
 };
 
 /* Lives inside its owner. Set `fn`, and `process` unless it belongs to the world itself. */
