@@ -468,6 +468,8 @@ static int on_answer(struct hf_node *node, struct hf_event_answer *answer)
         a->flight = (struct node_flight){ 0 };
     if (answer->err != HF_OK)
         a->pause_until = node->now + node->policy.retry;
+    else if (op == OP_SETTLE && !answer->more)
+        hf_node_on_read(node, a, answer->revision);
     a->dirty = true;
     return HF_OK;
 }

@@ -169,6 +169,18 @@ static bool concerns(const struct node_agent *a, const struct hf_fleet_change *f
            hf_task_is_owned(task->state) && strcmp(task->owner->agent, a->name) == 0;
 }
 
+/* A claim whose outcome nobody heard of, or what a process completed in a history that etcd has
+ * forgotten. */
+static int add_found(struct node_agent *a, const char *task)
+{
+    bool known = hf_node_find_owned(a, task) != NULL;
+    int err = hf_node_add_owned(a, task);
+
+    if (err == HF_OK && !known)
+        hf_node_find_owned(a, task)->unheard = true;
+    return err;
+}
+
 /* A task that it had begun and that is not its own any more is somebody else's, or will be: the
  * process must not go on with it. */
 static void finish_settling(struct node_agent *a)
@@ -204,7 +216,7 @@ static int take_found(struct node_agent *a, struct hf_fleet_change *found)
 
     if (!hf_grow(&a->todo, &a->todo_cap, a->todo_count + 1, sizeof *a->todo))
         return HF_ENOMEM;
-    if (concerns(a, found) && hf_node_add_owned(a, found->key.name) != HF_OK)
+    if (concerns(a, found) && add_found(a, found->key.name) != HF_OK)
         return HF_ENOMEM;
     if (take_resumed(a, found) != HF_OK)
         return HF_ENOMEM;

@@ -179,19 +179,23 @@ static int claim_it(struct hf_node *node, struct node_agent *a, struct node_ask 
 }
 
 /* The tasks that it has are looked at first: one that it claimed and did not start is offered
- * again; one that is not its own any more makes room. One that still is as a claim of ours
- * found it is claimed again, for that claim may still arrive: whichever is first, it is ours.
+ * again, and so is, once, one that it may never have heard of; one that is not its own any more
+ * makes room. One that still is as a claim of ours found it is claimed again, for that claim
+ * may still arrive: whichever is first, it is ours.
  */
 static int look_at_owned(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
                          struct hf_intent *ret)
 {
     if (ask->stage == ASK_READ) {
         const Holdfast__V1__Task *task = hf_node_task(&ask->cell);
-        const struct node_owned *owned = hf_node_find_owned(a, ask->task);
+        struct node_owned *owned = hf_node_find_owned(a, ask->task);
+        bool unheard = owned != NULL && owned->unheard;
         bool is_own = hf_node_owns(&a->life, &ask->cell) && hf_task_is_owned(task->state);
 
-        if (is_own && (task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+        if (is_own && (task->state == HOLDFAST__V1__TASK__STATE__acknowledged || unheard ||
                        a->owned_count >= most_tasks(node, a))) {
+            if (unheard)
+                owned->unheard = false;
             hf_node_answer_read(ask);
             hf_node_ask_done(a, ask);
             return NODE_GO_ON;

@@ -368,9 +368,14 @@ int hf_node_reap(struct hf_node *node, struct node_agent *a, struct hf_intent *r
 
 void hf_node_on_end_written(struct node_agent *a, const struct hf_event_outcome *outcome)
 {
-    /* Again, if it is not seen meanwhile that the life is gone anyway. */
-    if (outcome->outcome == HF_OUTCOME_REFUSED)
+    /* Nothing but the life itself is compared, so that is gone, also where nobody will tell of
+     * it: a restored etcd need not have come as far as the revision that it is called by. What
+     * is not told yet is tried again. */
+    if (outcome->outcome == HF_OUTCOME_REFUSED) {
         a->pause_until = a->retry_at;
+        hf_node_unsettle(a);
+        a->reg = REG_NONE;
+    }
     if (outcome->outcome != HF_OUTCOME_DONE)
         return;
     if (a->process == PROCESS_STUCK)

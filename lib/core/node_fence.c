@@ -100,6 +100,13 @@ static void key_is_gone(struct hf_node *node, struct node_agent *a)
         hf_node_void_lease(node);
 }
 
+void hf_node_on_read(struct hf_node *node, struct node_agent *a, int64_t revision)
+{
+    if (a->reg == REG_HOLDS && revision != 0 && revision < a->life.create_rev &&
+        a->life.lease == node->lease.lease)
+        key_is_gone(node, a);
+}
+
 void hf_node_on_live(struct hf_node *node, struct node_agent *a, int64_t was)
 {
     if (a->reg == REG_HOLDS && was == a->life.create_rev &&

@@ -150,6 +150,7 @@ struct node_owned {
     bool claimed;      /* more than once: what refused the last may have been one of ours */
     bool begun;        /* that it was started is committed */
     bool found;        /* while everything is read: it is still its own, or over */
+    bool unheard;      /* it was found in etcd: its process may know nothing of it */
 };
 
 /* The record of a start, in one piece: it points into itself, and to the agent. */
@@ -477,6 +478,9 @@ void hf_node_restore_verified(struct node_agent *a, int err);
 void hf_node_on_lease(struct hf_node *node, const struct hf_event_lease *lease);
 void hf_node_on_reset(struct hf_node *node);
 void hf_node_void_lease(struct hf_node *node);
+/* Something was read at that revision, which is never older than what was committed before: one
+ * below the life that we know of is of a history without it. */
+void hf_node_on_read(struct hf_node *node, struct node_agent *a, int64_t revision);
 void hf_node_on_live(struct hf_node *node, struct node_agent *a, int64_t was);
 void hf_node_on_host_live(struct hf_node *node, int64_t was);
 bool hf_node_must_freeze(const struct hf_node *node, const struct node_agent *a);

@@ -141,6 +141,16 @@ static enum node_why may_restart(struct hf_node *node, struct node_agent *a,
                                                                                : START_NONE;
 }
 
+/* What holds runs on through any outage. One that was last started on another host is for the
+ * leader to order, who knows what has become of that. */
+static bool may_hold_elsewhere(const struct hf_node *node, const Holdfast__V1__Health *health,
+                               const Holdfast__V1__Spec *spec)
+{
+    return spec->fence == HOLDFAST__V1__SPEC__FENCE__hold && health != NULL &&
+           health->host[0] != '\0' && strcmp(health->host, node->host) != 0 &&
+           !hf_node_lacks(node, HF_MUTANT_NO_HOLD);
+}
+
 static enum node_why why_start(struct hf_node *node, struct node_agent *a)
 {
     const Holdfast__V1__Spec *spec = hf_node_spec(a);
@@ -158,6 +168,11 @@ static enum node_why why_start(struct hf_node *node, struct node_agent *a)
     }
     if (health != NULL && health->held) {
         hf_node_say(a, "it is held", "a person has to release it", HF_NODE_NEVER);
+        return START_NONE;
+    }
+    if (may_hold_elsewhere(node, health, spec)) {
+        hf_node_say(a, "it may be running on the host where it was last",
+                    "that host comes back, or `holdfast host lost`", HF_NODE_NEVER);
         return START_NONE;
     }
     if (!a->boot_over || hf_node_lacks(node, HF_MUTANT_BOOT_TWICE)) {

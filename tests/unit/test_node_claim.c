@@ -372,6 +372,29 @@ START_TEST(a_claim_that_waited_through_a_rejoin_finds_what_was_adopted)
 }
 END_TEST
 
+/* An etcd that was restored has tasks which their owner completed and forgot. */
+START_TEST(what_it_is_found_to_own_is_offered_once_whatever_else_it_may_have)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+
+    spec.role = (char *)"r";
+    spec.max_tasks = 2;
+    begin_with(&(struct hf_node_agent_config){ .name = "a", .spec = &spec }, 1, NULL);
+    settle_in();
+    ignore();
+    put_owned("t", "in_progress", LEASE, find(ROOT "agents/a/live")->create_rev);
+    lease_is(HF_LEASE_LOST, 0, false);
+    expire(LEASE);
+    lease_is(HF_LEASE_HELD, 43, false);
+    ignore();
+    put_pending("u", "");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 1 OK t\n");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 2 OK u\n");
+}
+END_TEST
+
 START_TEST(what_was_read_before_a_rejoin_does_not_count_after_it)
 {
     struct hf_intent intent;
@@ -498,6 +521,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_claim_that_nobody_waits_for_any_more_is_the_first_to_be_looked_at);
     tcase_add_test(t, a_claim_that_somebody_else_was_faster_with_is_let_go);
     tcase_add_test(t, a_claim_that_waited_through_a_rejoin_finds_what_was_adopted);
+    tcase_add_test(t, what_it_is_found_to_own_is_offered_once_whatever_else_it_may_have);
     tcase_add_test(t, what_was_read_before_a_rejoin_does_not_count_after_it);
     tcase_add_loop_test(t, a_task_that_somebody_else_ended_was_taken_from_it, 0, COUNT(ENDED));
     tcase_add_loop_test(t, a_task_that_was_cancelled_after_it_was_taken_from_it_ends_it, 0,

@@ -693,6 +693,26 @@ START_TEST(an_end_without_an_exit_is_restarted_too)
 }
 END_TEST
 
+/* It may be running there, where nobody hears of it. */
+START_TEST(what_holds_and_was_last_on_another_host_is_not_started_by_its_own)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+
+    spec.role = (char *)"r";
+    spec.fence = HOLDFAST__V1__SPEC__FENCE__hold;
+    begin_with(&(struct hf_node_agent_config){ .name = "a", .spec = &spec }, 1, NULL);
+    put("health/a", "{\"state\":\"failing\",\"host\":\"other\"}");
+    settle_in();
+    expect("");
+    erase("controller/leader");
+    wait(60000);
+    expect("");
+    put("health/a", "{\"state\":\"failing\",\"host\":\"h\"}");
+    run_node();
+    ck_assert_ptr_nonnull(strstr(w.log, "let go a#1"));
+}
+END_TEST
+
 /* Ranges. */
 
 START_TEST(what_has_to_be_mirrored)
@@ -771,6 +791,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, what_finished_is_restarted_when_there_is_work);
     tcase_add_test(t, a_local_restart_that_cannot_be_is_counted);
     tcase_add_test(t, an_end_without_an_exit_is_restarted_too);
+    tcase_add_test(t, what_holds_and_was_last_on_another_host_is_not_started_by_its_own);
     tcase_add_test(t, what_has_to_be_mirrored);
 }
 

@@ -28,6 +28,44 @@ START_TEST(a_new_link_goes_on_with_the_same_incarnation)
 }
 END_TEST
 
+/* An etcd that was restored has not come as far as the life that the keeper knows of, and tells
+ * of no end of it. */
+
+static void take_over_in_a_restored_etcd(void)
+{
+    running();
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .lease = LEASE,
+                                     .create_rev = 500,
+                                     .started = true,
+                                     .spec_written = true });
+    erase("agents/a/live");
+}
+
+START_TEST(a_new_link_registers_a_life_again_that_etcd_has_forgotten)
+{
+    take_over_in_a_restored_etcd();
+    settle_in();
+    expect("lost 42\n");
+    lease_is(HF_LEASE_HELD, 43, false);
+    run_node();
+    has("agents/a/live", w.ids[0]);
+}
+END_TEST
+
+START_TEST(a_new_link_serves_a_start_though_etcd_has_forgotten_the_life_before)
+{
+    take_over_in_a_restored_etcd();
+    news("a", HF_PROCESS_ENDED, 1, NULL);
+    settle_in();
+    ignore();
+    put_leased("commands/h/a", "{\"id\":\"1\",\"host\":\"h\"}", 0);
+    wait(3000);
+    ck_assert_ptr_nonnull(strstr(w.log, "let go a#2"));
+}
+END_TEST
+
 START_TEST(a_new_link_knows_what_was_begun_before_it_came)
 {
     running();
@@ -275,6 +313,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_knows_who_said_goodbye);
     tcase_add_test(t, who_said_goodbye_to_another_link_and_stays_is_ended);
     tcase_add_test(t, a_new_link_keeps_the_progress_that_was_written);
+    tcase_add_test(t, a_new_link_registers_a_life_again_that_etcd_has_forgotten);
+    tcase_add_test(t, a_new_link_serves_a_start_though_etcd_has_forgotten_the_life_before);
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
     tcase_add_loop_test(t, a_new_link_that_does_not_know_what_was_taken_from_a_process_asks, 0,
                         COUNT(RECOVERED));
