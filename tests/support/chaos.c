@@ -5,6 +5,7 @@
 #include <check.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -18,6 +19,7 @@ void *__real_realloc(void *old, size_t size);
 void *__real_reallocarray(void *old, size_t count, size_t size);
 char *__real_strdup(const char *text);
 char *__real_strndup(const char *text, size_t max);
+void __real_free(void *data);
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -25,6 +27,7 @@ void *__wrap_realloc(void *old, size_t size);
 void *__wrap_reallocarray(void *old, size_t count, size_t size);
 char *__wrap_strdup(const char *text);
 char *__wrap_strndup(const char *text, size_t max);
+void __wrap_free(void *data);
 
 static _Thread_local struct {
     bool active;
@@ -78,34 +81,143 @@ static bool must_fail(void)
     return true;
 }
 
+/* What is watched: a table of addresses, open and at most half full. */
+
+static _Thread_local struct {
+    bool active;
+    void **slots;
+    size_t cap, count;
+} watch;
+
+static size_t slot_of(const void *data)
+{
+    return (size_t)(((uintptr_t)data >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) &
+           (watch.cap - 1);
+}
+
+static void insert(void *data)
+{
+    size_t at = slot_of(data);
+
+    while (watch.slots[at] != NULL)
+        at = (at + 1) & (watch.cap - 1);
+    watch.slots[at] = data;
+    watch.count++;
+}
+
+static void grow(void)
+{
+    void **old = watch.slots;
+    size_t cap = watch.cap;
+
+    watch.cap = cap > 0 ? 2 * cap : 65536;
+    watch.slots = __real_calloc(watch.cap, sizeof *watch.slots);
+    if (watch.slots == NULL)
+        abort();
+    watch.count = 0;
+    for (size_t i = 0; i < cap; i++) {
+        if (old[i] != NULL)
+            insert(old[i]);
+    }
+    __real_free(old);
+}
+
+static void *note(void *data)
+{
+    if (watch.active && data != NULL) {
+        if (2 * watch.count >= watch.cap)
+            grow();
+        insert(data);
+    }
+    return data;
+}
+
+/* Those behind it in its row move up, so that they are still found. */
+static void forget(const void *data)
+{
+    size_t at, next;
+
+    if (!watch.active || data == NULL || watch.cap == 0)
+        return;
+    at = slot_of(data);
+    while (watch.slots[at] != NULL && watch.slots[at] != data)
+        at = (at + 1) & (watch.cap - 1);
+    if (watch.slots[at] == NULL)
+        return; /* somebody else's, or from before */
+    watch.count--;
+    watch.slots[at] = NULL;
+    for (next = (at + 1) & (watch.cap - 1); watch.slots[next] != NULL;
+         next = (next + 1) & (watch.cap - 1)) {
+        void *moved = watch.slots[next];
+
+        watch.slots[next] = NULL;
+        watch.count--;
+        insert(moved);
+    }
+}
+
+void hft_chaos_watch(void)
+{
+    if (watch.cap == 0)
+        grow();
+    for (size_t i = 0; i < watch.cap; i++)
+        watch.slots[i] = NULL;
+    watch.count = 0;
+    watch.active = true;
+}
+
+size_t hft_chaos_live(void)
+{
+    return watch.count;
+}
+
 void *__wrap_malloc(size_t size)
 {
-    return must_fail() ? NULL : __real_malloc(size);
+    return must_fail() ? NULL : note(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return must_fail() ? NULL : __real_calloc(count, size);
+    return must_fail() ? NULL : note(__real_calloc(count, size));
+}
+
+/* The old one is gone exactly when there is a new one. */
+static void *replace(const void *old, void *data)
+{
+    if (data != NULL)
+        forget(old);
+    return note(data);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    return must_fail() ? NULL : __real_realloc(old, size);
+    uintptr_t before = (uintptr_t)old;
+
+    return must_fail() ? NULL : replace((const void *)before, __real_realloc(old, size));
 }
 
 void *__wrap_reallocarray(void *old, size_t count, size_t size)
 {
-    return must_fail() ? NULL : __real_reallocarray(old, count, size);
+    uintptr_t before = (uintptr_t)old;
+
+    return must_fail() ? NULL
+                       : replace((const void *)before, __real_reallocarray(old, count, size));
 }
 
 char *__wrap_strdup(const char *text)
 {
-    return must_fail() ? NULL : __real_strdup(text);
+    return must_fail() ? NULL : note(__real_strdup(text));
 }
 
 char *__wrap_strndup(const char *text, size_t max)
 {
-    return must_fail() ? NULL : __real_strndup(text, max);
+    return must_fail() ? NULL : note(__real_strndup(text, max));
+}
+
+void __wrap_free(void *data)
+{
+    forget(data);
+    __real_free(data);
 }
 
 static size_t run_all(hft_chaos_fn body, void *arg, bool persistent)

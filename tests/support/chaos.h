@@ -27,6 +27,12 @@ void hft_chaos_stop(void);
 size_t hft_chaos_count(void);
 bool hft_chaos_has_failed(void);
 
+/* Looks at all that is allocated from now on, failed or not and whoever asks; and how many of
+ * these have not been freed by now. What another library allocated and we free does not count.
+ */
+void hft_chaos_watch(void);
+size_t hft_chaos_live(void);
+
 /* Does the work under test, cleans up behind itself and returns its HF_E* code; no ck_assert
  * before hft_chaos_stop(). Called often: it must start from scratch each time. */
 typedef int (*hft_chaos_fn)(void *arg);
