@@ -126,7 +126,9 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
                                        .kind = kind,
                                        .agent = agent->config->name,
                                        .instance_id = agent->instance,
-                                       .task = agent->task[0] != '\0' ? agent->task : NULL,
+                                       .task = agent->task[0] != '\0' && kind != HF_ASK_CLAIM
+                                                   ? agent->task
+                                                   : NULL,
                                        .text = "" };
     if (kind == HF_ASK_CLAIM)
         event.ask.until = hfs_process_now(&agent->host->machine) + wait;
@@ -154,12 +156,36 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
     after(agent, wait + ANSWER_MS);
 }
 
+static void take_task(struct hfs_agent *agent, const char *task, int64_t checkpoint);
+
+/* One that was taken before and waits for its turn. */
+static void take_later(struct hfs_agent *agent)
+{
+    char task[HFS_TEXT];
+    bool restores = agent->later[0].restores;
+
+    memcpy(task, agent->later[0].name, sizeof task);
+    agent->later_count--;
+    memmove(&agent->later[0], &agent->later[1], agent->later_count * sizeof agent->later[0]);
+    if (!restores) {
+        take_task(agent, task, 0);
+        return;
+    }
+    memcpy(agent->task, task, sizeof task);
+    agent->restoring = true;
+    ask(agent, HF_ASK_RESTORE, 0);
+}
+
 static void look_for_work(struct hfs_agent *agent)
 {
     agent->task[0] = '\0';
     agent->started = agent->restoring = false;
     agent->step = 0;
     agent->poisoned = false;
+    if (agent->later_count > 0) {
+        take_later(agent);
+        return;
+    }
     if (agent->config->kind == HFS_IDLE)
         return; /* idle is normal */
     ask(agent, HF_ASK_CLAIM, CLAIM_MS);
@@ -213,6 +239,14 @@ static bool keeps(struct hfs_cluster *cluster)
     return hfs_random_percent(&cluster->dice, 40);
 }
 
+/* Another one beside the one that it has. */
+static bool wants_more(const struct hfs_agent *agent)
+{
+    return (int32_t)agent->later_count + 1 < agent->config->max_tasks &&
+           agent->later_count < HFS_TASKS_LATER &&
+           hfs_random_percent(&cluster_of(agent)->dice, 25);
+}
+
 static void work(struct hfs_agent *agent)
 {
     struct hfs_cluster *cluster = cluster_of(agent);
@@ -221,6 +255,8 @@ static void work(struct hfs_agent *agent)
         ask(agent, HF_ASK_RESTORE, 0);
     } else if (!agent->started) {
         ask(agent, HF_ASK_START, 0);
+    } else if (agent->config->max_tasks > 1 && wants_more(agent)) {
+        ask(agent, HF_ASK_CLAIM, 0);
     } else if (hfs_random_percent(&cluster->dice, cluster->cfg.report_percent)) {
         ask(agent, HF_ASK_REPORT, 0);
     } else if (agent->step >= agent->steps) {
@@ -241,6 +277,8 @@ void hfs_agent_on_timer(struct hfs_timer *timer)
         agent->missed = true;
         return;
     }
+    if (agent->killed)
+        return;
     agent->ask = 0; /* what has not been answered will not be */
     if (agent->leaving || agent->config->kind == HFS_CRASH_START)
         die(agent, agent->leaving ? 0 : 1);
@@ -262,8 +300,33 @@ void hfs_agent_begin(struct hfs_agent *agent, const char *task, int64_t checkpoi
 
 /* Answers. */
 
+static bool has_task(const struct hfs_agent *agent, const char *task)
+{
+    for (unsigned i = 0; i < agent->later_count; i++) {
+        if (strcmp(agent->later[i].name, task) == 0)
+            return true;
+    }
+    return strcmp(agent->task, task) == 0;
+}
+
+static void on_claimed_more(struct hfs_agent *agent, const struct hf_intent_reply *reply)
+{
+    if (reply->err == HF_OK && reply->task != NULL && !has_task(agent, reply->task->id) &&
+        agent->later_count < HFS_TASKS_LATER) {
+        unsigned i = agent->later_count++;
+
+        (void)snprintf(agent->later[i].name, HFS_TEXT, "%s", reply->task->id);
+        agent->later[i].restores = reply->task->checkpoint != NULL;
+    }
+    after(agent, draw_step(agent));
+}
+
 static void on_claimed(struct hfs_agent *agent, const struct hf_intent_reply *reply)
 {
+    if (agent->task[0] != '\0') {
+        on_claimed_more(agent, reply);
+        return;
+    }
     if (reply->err != HF_OK || reply->task == NULL) {
         after(agent, AGAIN_MS);
     } else if (reply->task->checkpoint == NULL) {
@@ -288,13 +351,20 @@ static bool is_about_task(enum hf_ask_kind kind)
            kind == HF_ASK_COMPLETE;
 }
 
+/* One that may have several tasks is not told of those that it has: it must not forget one
+ * because etcd is full. */
+static bool is_passing(const struct hfs_agent *agent, const struct hf_intent_reply *reply)
+{
+    return reply->err == HF_ENOSPACE && agent->config->max_tasks > 1;
+}
+
 void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
                         const struct hf_intent_reply *reply)
 {
     struct hfs_cluster *cluster = cluster_of(agent);
 
     /* One that stands still reads nothing; it asks again when it goes on. */
-    if (agent->ask != token || agent->ended || agent->frozen)
+    if (agent->ask != token || agent->ended || agent->frozen || agent->killed)
         return;
     agent->ask = 0;
     hfs_note(&cluster->world, "  %s is told %s: %s %s", agent->config->name,
@@ -306,7 +376,8 @@ void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
         cluster->bodies[agent->body].seq = reply->seq;
     if (agent->asked == HF_ASK_CLAIM) {
         on_claimed(agent, reply);
-    } else if (reply->err == HF_EAGAIN || reply->err == HF_ETIMEOUT) {
+    } else if (reply->err == HF_EAGAIN || reply->err == HF_ETIMEOUT ||
+               is_passing(agent, reply)) {
         after(agent, AGAIN_MS);
     } else if (reply->err == HF_ECONFLICT ||
                (reply->err != HF_OK && agent->asked != HF_ASK_CHECKPOINT)) {

@@ -415,6 +415,13 @@ bool hfs_check_is_owner(const struct hfs_check *check, const char *agent, const 
     return known->exists && strcmp(known->owner, agent) == 0;
 }
 
+bool hfs_check_has_spec(const struct hfs_check *check, const char *agent)
+{
+    const struct c_agent *known = hfs_check_agent((struct hfs_check *)check, agent);
+
+    return known->spec_at != 0 && !known->removed;
+}
+
 bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent)
 {
     const struct c_agent *known = hfs_check_agent((struct hfs_check *)check, agent);

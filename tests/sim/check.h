@@ -88,6 +88,7 @@ struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,
 /* As the store has it now. */
 bool hfs_check_is_owner(const struct hfs_check *check, const char *agent, const char *task);
 bool hfs_check_is_live(const struct hfs_check *check, const char *agent);
+bool hfs_check_has_spec(const struct hfs_check *check, const char *agent);
 bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent);
 /* Of a task: a Holdfast__V1__Task__State, or -1 when there is none. */
 int hfs_check_get_state(const struct hfs_check *check, const char *task);

@@ -58,7 +58,7 @@ void hfs_check_judge_pace(struct hfs_check *check, const struct c_agent *agent)
     if (agent->next_start > clock_at_most(check))
         hfs_check_violate(check, "I11 a start of %s is ordered %lld ms before its time",
                           agent->name, (long long)(agent->next_start - clock_at_most(check)));
-    if (recent > policy->limit)
+    if (recent >= policy->limit)
         hfs_check_violate(check, "I11 %u starts of %s within %lld s", recent + 1, agent->name,
                           (long long)policy->window / 1000);
 }

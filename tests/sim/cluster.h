@@ -18,6 +18,7 @@ enum {
     HFS_HOSTS = 24,
     HFS_AGENTS = 24,
     HFS_CONTROLLERS = 3,
+    HFS_TASKS_LATER = 3,
     HFS_TEXT = 48,
 };
 
@@ -42,6 +43,8 @@ struct hfs_agent_config {
     enum hfs_program_kind kind;
     Holdfast__V1__Spec__Restart restart;
     Holdfast__V1__Spec__Fence fence;
+    int32_t max_tasks; /* at once; 0: one */
+    bool transient;    /* removed some time after its end */
 };
 
 /* Zero: none, or off. */
@@ -68,6 +71,7 @@ struct hfs_cluster_config {
     uint64_t mutants;          /* rules that are missing (core/mutant.h) */
     const struct hfs_dropped *dropped; /* compares that are left out, or NULL */
     bool calm;                         /* no message is slow: moments can be judged, too */
+    bool priorities;                   /* tasks have some */
 };
 
 struct hfs_cluster;
@@ -85,6 +89,7 @@ struct hfs_agent {
     int32_t pid;
     int64_t start_time;
     bool held, begun, frozen, ended;
+    bool killed; /* it does nothing any more, and ends in a moment */
     bool missed; /* its program was due while it stood still */
     bool stubborn;
     Holdfast__V1__Spec__Fence fence;
@@ -97,6 +102,11 @@ struct hfs_agent {
     enum hf_ask_kind asked;
     hf_ms asked_at;
     char task[HFS_TEXT]; /* empty: none */
+    struct {
+        char name[HFS_TEXT];
+        bool restores;        /* it has a checkpoint */
+    } later[HFS_TASKS_LATER]; /* tasks that are its own, too, and wait for their turn */
+    unsigned later_count;
     unsigned step, steps;
     size_t body; /* of the checkpoint that it asked to keep */
     bool started, leaving, degraded;
@@ -113,6 +123,9 @@ struct hfs_host {
     struct hfs_process machine; /* of the keeper, and of what it keeps */
     bool up;                    /* the keeper runs */
     bool starts_nothing;        /* what is to be made there cannot be */
+    bool gone;                  /* for good */
+    bool leaving;               /* its agentd was told to end, */
+    bool returns;               /* and shall begin again when it has */
     unsigned boots;
     char boot_id[HFS_TEXT];
     int64_t last_lease; /* stands in its state directory */
@@ -126,6 +139,8 @@ struct hfs_host {
     struct hfs_timer restart;
     bool machine_stands; /* suspended: nothing of it runs */
     struct hfs_timer resume;
+    struct hfs_timer leave; /* while it is leaving */
+    hf_ms leave_by;
 };
 
 struct hfs_controller {
@@ -197,6 +212,9 @@ const char *hfs_alert_subject(const struct hf_intent_alert *alert);
 void hfs_keeper_start(struct hfs_host *host);
 /* The machine is gone, and everything on it. */
 void hfs_keeper_crash(struct hfs_host *host);
+/* Its agentd ends, as it should: it says so, ends its processes, writes that, and gives its
+ * lease back. */
+void hfs_keeper_leave(struct hfs_host *host);
 /* Everything on it stands still for so long. */
 void hfs_keeper_suspend(struct hfs_host *host, hf_ms length);
 void hfs_keeper_on_act(struct hfs_host *host, const struct hf_intent_process *act);
@@ -225,6 +243,10 @@ int hfs_cluster_verify(struct hfs_cluster *cluster, const Holdfast__V1__Checkpoi
 
 void hfs_link_start(struct hfs_host *host);
 void hfs_link_crash(struct hfs_host *host);
+/* It gives its lease back, and ends. */
+void hfs_link_end(struct hfs_host *host);
+/* Writes that the host leaves; `fn` is called in the end, whatever came of it. */
+void hfs_link_say_goodbye(struct hfs_host *host, void (*fn)(struct hfs_host *host));
 /* Delivers to the link, a moment later; lost when there is none by then. */
 void hfs_link_tell(struct hfs_host *host, const struct hf_event *event);
 
@@ -232,12 +254,18 @@ void hfs_link_tell(struct hfs_host *host, const struct hf_event *event);
  * written.
  */
 bool hfs_link_has(const struct hfs_host *host, const char *agent, const char *instance);
+/* What its link says about an agent; "" without a link. */
+const char *hfs_link_why(const struct hfs_host *host, const char *agent);
 void hfs_links_done(struct hfs_cluster *cluster);
 
 /* controller.c */
 
 void hfs_controller_start(struct hfs_controller *controller);
 void hfs_controller_crash(struct hfs_controller *controller);
+/* It ends as it should, and gives the leadership back; another one begins a moment later. */
+void hfs_controller_resign(struct hfs_controller *controller);
+/* A person lets the guard against storms go on, or holds it. */
+void hfs_controllers_tell_storm(struct hfs_cluster *cluster, bool proceed);
 void hfs_controllers_done(struct hfs_cluster *cluster);
 
 /* person.c: somebody who gives out work, and interferes. */
@@ -252,6 +280,9 @@ void hfs_person_cancel(struct hfs_cluster *cluster, const char *task);
 void hfs_person_retry(struct hfs_cluster *cluster, const char *task);
 void hfs_person_retry_lost(struct hfs_cluster *cluster, const char *task);
 void hfs_person_remove(struct hfs_cluster *cluster, const char *agent);
+/* Of one that is not here: it will not come back; its record goes. */
+void hfs_person_lose_host(struct hfs_cluster *cluster, const char *host);
+void hfs_person_remove_host(struct hfs_cluster *cluster, const char *host);
 void hfs_person_done(struct hfs_cluster *cluster);
 size_t hfs_person_count(const struct hfs_cluster *cluster); /* errands under way */
 

@@ -56,11 +56,13 @@ static void sweep(struct hfs_cluster *cluster)
     }
 }
 
-static void bury(struct hfs_brain *brain)
+/* One that ends as it should says so first. */
+static void bury(struct hfs_brain *brain, bool orderly)
 {
     struct hfs_cluster *cluster = brain->controller->cluster;
 
-    hfs_client_die(&brain->client);
+    if (!orderly)
+        hfs_client_die(&brain->client);
     brain->next = cluster->dead_brains;
     cluster->dead_brains = brain;
     if (brain->runner != NULL)
@@ -74,20 +76,42 @@ static void on_restart(struct hfs_timer *timer)
     hfs_controller_start(OWNER(timer, struct hfs_controller, restart));
 }
 
-void hfs_controller_crash(struct hfs_controller *controller)
+static void end(struct hfs_controller *controller, bool orderly)
 {
     struct hfs_world *world = &controller->cluster->world;
     struct hfs_brain *brain = controller->brain;
 
     if (brain == NULL)
         return;
-    hfs_note(world, "%s dies", controller->name);
+    hfs_note(world, "%s %s", controller->name, orderly ? "ends" : "dies");
     controller->brain = NULL;
-    bury(brain);
+    bury(brain, orderly);
     controller->restart = (struct hfs_timer){ .fn = on_restart };
     hfs_timer_start(world, &controller->restart,
                     world->now + 1 +
                         (hf_ms)hfs_random_below(&controller->cluster->dice, AGAIN_MS));
+}
+
+void hfs_controller_crash(struct hfs_controller *controller)
+{
+    end(controller, false);
+}
+
+void hfs_controller_resign(struct hfs_controller *controller)
+{
+    end(controller, true);
+}
+
+void hfs_controllers_tell_storm(struct hfs_cluster *cluster, bool proceed)
+{
+    hfs_note(&cluster->world, "storm %s", proceed ? "proceed" : "hold");
+    for (unsigned i = 0; i < cluster->cfg.controllers; i++) {
+        struct hf_event event = { .kind = HF_EVENT_STORM, .proceed = proceed };
+        const struct hfs_controller *controller = &cluster->controllers[i];
+
+        if (controller->brain != NULL && controller->process.stands_until <= cluster->world.now)
+            (void)!hf_runner_feed(controller->brain->runner, &event);
+    }
 }
 
 void hfs_controllers_done(struct hfs_cluster *cluster)
@@ -99,7 +123,7 @@ void hfs_controllers_done(struct hfs_cluster *cluster)
         controller->brain = NULL;
         hfs_timer_stop(&cluster->world, &controller->restart);
         if (brain != NULL)
-            bury(brain);
+            bury(brain, false);
     }
     for (int i = 0; i < 1000000 && cluster->dead_brains != NULL; i++) {
         sweep(cluster);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/json.h"
 #include "sim/run.h"
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -139,6 +140,31 @@ static bool spoil_spec(struct hfs_cluster *cluster, const char *agent, bool spoi
     return entry == NULL || entry->mod_rev != before;
 }
 
+/* A person says of one that is gone for good that it is, as soon as everybody has noticed that
+ * it is not here. False: not yet. */
+static bool lose_host(struct hfs_cluster *cluster, const struct hfs_host *host)
+{
+    struct hf_key key = { HF_KEY_HOST_RECORD, .name = host->name };
+    ProtobufCMessage *record = NULL;
+    const struct hfs_entry *entry;
+    char text[HF_KEY_SIZE];
+    bool left;
+
+    if (!host->gone)
+        return true;
+    hfs_must(hf_key_format(HFS_NS, &key, text, NULL));
+    entry = hfs_store_get(hfs_etcd_get_store(cluster->etcd), hf_bytes_of(text));
+    if (entry == NULL)
+        return true;
+    hfs_must(hf_json_decode(hf_key_get_record(key.kind), entry->value, entry->value_len, NULL,
+                            &record, NULL));
+    left = ((const Holdfast__V1__Host *)record)->left;
+    hf_json_free(record);
+    if (!left)
+        hfs_person_lose_host(cluster, host->name);
+    return left;
+}
+
 /* Corrects every spec; etcd may be full or without a leader meanwhile, and a restored one has
  * what was corrected long ago. */
 static void correct_specs(struct hfs_timer *timer)
@@ -149,6 +175,8 @@ static void correct_specs(struct hfs_timer *timer)
 
     for (unsigned i = 0; i < cluster->cfg.agent_count; i++)
         all = spoil_spec(cluster, cluster->cfg.agents[i].name, false) && all;
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++)
+        all = lose_host(cluster, &cluster->hosts[i]) && all;
     if (!all)
         hfs_timer_start(&cluster->world, timer, cluster->world.now + 1000);
 }
@@ -160,6 +188,7 @@ static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
     struct hfs_faults *faults = hfs_etcd_get_faults(cluster->etcd);
 
     switch (fault->kind) {
+    case HFS_FAULT_LEAVE:
     case HFS_FAULT_CRASH_HOST: hfs_keeper_start(host_of(cluster, fault->a)); break;
     case HFS_FAULT_SLOW_LOOP:
         host_of(cluster, fault->a)->process.turn_max = 0;
@@ -302,8 +331,30 @@ static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault
     case HFS_FAULT_CANCEL: hfs_person_cancel(cluster, task_name(fault->a, task)); break;
     case HFS_FAULT_RETRY: hfs_person_retry(cluster, task_name(fault->a, task)); break;
     case HFS_FAULT_REMOVE: hfs_person_remove(cluster, agent_of(cluster, fault->a)); break;
+    case HFS_FAULT_LOSE_HOST:
+        if (!host_of(cluster, fault->a)->up)
+            hfs_person_lose_host(cluster, host_of(cluster, fault->a)->name);
+        break;
+    case HFS_FAULT_REMOVE_HOST:
+        if (!host_of(cluster, fault->a)->up)
+            hfs_person_remove_host(cluster, host_of(cluster, fault->a)->name);
+        break;
+    case HFS_FAULT_PROCEED: hfs_controllers_tell_storm(cluster, true); break;
     default: break;
     }
+}
+
+/* Somebody stays. */
+static void vanish(struct hfs_host *host)
+{
+    unsigned others = 0;
+
+    for (unsigned i = 0; i < host->cluster->cfg.hosts; i++)
+        others += !host->cluster->hosts[i].gone && &host->cluster->hosts[i] != host;
+    if (others == 0)
+        return;
+    hfs_keeper_crash(host);
+    host->gone = true;
 }
 
 /* What happens to processes. */
@@ -315,6 +366,9 @@ static void hit_process(struct hfs_cluster *cluster, const struct hfs_fault *fau
     case HFS_FAULT_KILL_AGENT: kill_agent(cluster, fault->a); break;
     case HFS_FAULT_CRASH_LINK: hfs_link_crash(host); break;
     case HFS_FAULT_CRASH_HOST: hfs_keeper_crash(host); break;
+    case HFS_FAULT_VANISH: vanish(host); break;
+    case HFS_FAULT_LEAVE: hfs_keeper_leave(host); break;
+    case HFS_FAULT_RESIGN: hfs_controller_resign(controller_of(cluster, fault->a)); break;
     case HFS_FAULT_PAUSE_LINK: hfs_process_pause(&host->process, fault->length); break;
     case HFS_FAULT_SUSPEND_HOST: hfs_keeper_suspend(host, fault->length); break;
     case HFS_FAULT_CRASH_CONTROLLER:

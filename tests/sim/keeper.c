@@ -12,6 +12,9 @@ enum {
     LINK_AGAIN_MS = 300,
     HELD_MS = 100,
     SETTLE_MS = 20,
+    LEAVE_LOOK_MS = 100,
+    LEAVE_GRACE_MS = 10000,
+    LEAVE_MS = 13000,
 };
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -77,7 +80,8 @@ static void publish(struct hfs_agent *agent)
 {
     struct hfs_check *check = agent->host->cluster->check;
 
-    if (agent->begun && !agent->frozen && !agent->ended && !agent->host->machine_stands)
+    if (agent->begun && !agent->frozen && !agent->killed && !agent->ended &&
+        !agent->host->machine_stands)
         hfs_check_runs(check, agent->config->name, agent->instance, agent->lease);
     else
         hfs_check_stands(check, agent->instance);
@@ -146,6 +150,8 @@ static void on_forced(struct hfs_timer *timer)
 
 static void kill_soon(struct hfs_agent *agent)
 {
+    agent->killed = true;
+    publish(agent);
     if (!hfs_timer_is_armed(&agent->forced) ||
         agent->forced.at > agent->host->cluster->world.now + END_MS)
         after(agent->host, &agent->forced, draw(agent->host, END_MS));
@@ -373,6 +379,8 @@ static void on_restart(struct hfs_timer *timer)
 
 void hfs_keeper_on_link_gone(struct hfs_host *host)
 {
+    if (!hfs_timer_is_armed(&host->leave))
+        host->leaving = false; /* whoever comes next has not been told */
     if (host->up)
         after(host, &host->restart, draw(host, LINK_AGAIN_MS));
 }
@@ -411,6 +419,43 @@ void hfs_keeper_suspend(struct hfs_host *host, hf_ms length)
     hfs_timer_start(&host->cluster->world, &host->resume, host->cluster->world.now + length);
 }
 
+/* Leaving. */
+
+/* Their ends are written, or it has taken too long. */
+static void on_leaving(struct hfs_timer *timer)
+{
+    struct hfs_host *host = OWNER(timer, struct hfs_host, leave);
+
+    if (host->agents != NULL && host->cluster->world.now < host->leave_by) {
+        after(host, timer, LEAVE_LOOK_MS);
+        return;
+    }
+    hfs_note(&host->cluster->world, "%s has left", host->name);
+    hfs_link_end(host);
+    hfs_keeper_crash(host);
+    if (host->returns)
+        hfs_keeper_start(host);
+}
+
+/* Only now may the agents end: whoever sees their ends knows that nothing starts there. */
+static void on_left(struct hfs_host *host)
+{
+    for (struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next)
+        stop(agent, LEAVE_GRACE_MS);
+    host->leave_by = host->cluster->world.now + LEAVE_MS;
+    after(host, &host->leave, LEAVE_LOOK_MS);
+}
+
+void hfs_keeper_leave(struct hfs_host *host)
+{
+    if (!host->up || host->leaving || host->link == NULL)
+        return;
+    host->leaving = true;
+    host->returns = false;
+    hfs_note(&host->cluster->world, "%s leaves", host->name);
+    hfs_link_say_goodbye(host, on_left);
+}
+
 void hfs_keeper_crash(struct hfs_host *host)
 {
     struct hfs_world *world = &host->cluster->world;
@@ -424,12 +469,14 @@ void hfs_keeper_crash(struct hfs_host *host)
     hfs_timer_stop(world, &host->fence);
     hfs_timer_stop(world, &host->restart);
     hfs_timer_stop(world, &host->resume);
-    host->machine_stands = false;
+    hfs_timer_stop(world, &host->leave);
+    host->machine_stands = host->leaving = false;
 }
 
 void hfs_keeper_start(struct hfs_host *host)
 {
-    if (host->up)
+    host->returns = host->leaving;
+    if (host->up || host->gone)
         return;
     host->up = true;
     host->boots++;
@@ -438,6 +485,7 @@ void hfs_keeper_start(struct hfs_host *host)
     host->fence = (struct hfs_timer){ .fn = on_fence, .process = &host->machine };
     host->restart = (struct hfs_timer){ .fn = on_restart, .process = &host->machine };
     host->resume = (struct hfs_timer){ .fn = on_resume };
+    host->leave = (struct hfs_timer){ .fn = on_leaving, .process = &host->machine };
     host->record = (struct hf_lease_record){ .fence_at = HF_LEASE_NEVER };
     host->machine.stands_until = host->process.stands_until = 0;
     memset(host->started, 0, sizeof host->started);

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/commit.h"
 #include "io/decider_node.h"
+#include "schema/json.h"
 #include "sim/cluster.h"
 #include "sim/witness.h"
 
-enum { LOCAL_MS = 2, VERIFY_MS = 50, AGAIN_MS = 10 };
+enum { LOCAL_MS = 2, VERIFY_MS = 50, AGAIN_MS = 10, GOODBYE_MS = 3000 };
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define SEQ_MASK                 ((INT64_C(1) << 48) - 1)
@@ -20,6 +22,8 @@ struct hfs_link {
     struct hfs_witness witness; /* of what the node wants */
     struct hf_runner *runner;
     struct hf_call *revoking; /* the lease of an agentd before this one */
+    struct hf_call *reading;  /* its host's record, to say goodbye in it */
+    void (*left)(struct hfs_host *host);
     bool closed;
 };
 
@@ -60,6 +64,15 @@ bool hfs_link_has(const struct hfs_host *host, const char *agent, const char *in
 
     return hf_node_get_view(host->link->node, agent, 0, &view) == HF_OK &&
            view.instance_id != NULL && strcmp(view.instance_id, instance) == 0;
+}
+
+const char *hfs_link_why(const struct hfs_host *host, const char *agent)
+{
+    struct hf_node_view view;
+
+    if (host->link == NULL || hf_node_get_view(host->link->node, agent, 0, &view) != HF_OK)
+        return "";
+    return view.why;
 }
 
 static const char *keep(char place[HFS_TEXT], const char *text)
@@ -209,15 +222,16 @@ static void sweep(struct hfs_cluster *cluster)
     }
 }
 
-static void bury(struct hfs_link *link)
+static void bury(struct hfs_link *link, bool orderly)
 {
     struct hfs_cluster *cluster = link->host->cluster;
 
-    hfs_client_die(&link->client);
+    if (!orderly)
+        hfs_client_die(&link->client);
     link->next = cluster->dead_links;
     cluster->dead_links = link;
     if (link->runner != NULL)
-        hf_runner_close(link->runner, false, on_closed, link);
+        hf_runner_close(link->runner, orderly, on_closed, link);
     else
         link->closed = true;
 }
@@ -230,8 +244,87 @@ void hfs_link_crash(struct hfs_host *host)
         return;
     hfs_note(&host->cluster->world, "%s loses its link", host->name);
     host->link = NULL;
-    bury(link);
+    bury(link, false);
     hfs_keeper_on_link_gone(host);
+}
+
+void hfs_link_end(struct hfs_host *host)
+{
+    struct hfs_link *link = host->link;
+
+    if (link == NULL)
+        return;
+    host->link = NULL;
+    bury(link, true);
+}
+
+/* Goodbyes. */
+
+static void said(struct hfs_link *link)
+{
+    if (link->host->link == link)
+        link->left(link->host);
+}
+
+static void on_said(const struct hf_commit_result *result, void *arg)
+{
+    (void)result; /* the lease ends by itself then */
+    said(arg);
+}
+
+static int plan_goodbye(const struct hfs_link *link, const struct hf_kv *kv,
+                        struct hf_plan *ret_plan)
+{
+    struct hf_key key = { HF_KEY_HOST_RECORD, .name = link->host->name };
+    ProtobufCMessage *record = NULL;
+    uint8_t random[10] = { 0 };
+    char op_id[HF_ID_LEN + 1];
+
+    hfs_must(hf_json_decode(&holdfast__v1__host__descriptor, kv->value.data, kv->value.len,
+                            NULL, &record, NULL));
+    ((Holdfast__V1__Host *)record)->left = true;
+    random[0] = (uint8_t)link->host->number;
+    hf_id_format(link->host->cluster->world.now, random, op_id);
+    hf_plan_init(ret_plan, HFS_NS, HF_WRITER_OWNER, op_id);
+    hf_plan_guard_same(ret_plan, key, kv->mod_rev, kv->value);
+    hf_plan_put(ret_plan, key, record, kv->value, 0);
+    hf_json_free(record);
+    return hf_plan_check(ret_plan, NULL);
+}
+
+static void on_record(const struct hf_range_result *result, void *arg)
+{
+    struct hfs_link *link = arg;
+    struct hf_backend backend = hfs_client_backend(&link->client);
+    struct hf_plan plan;
+
+    bool was;
+
+    link->reading = NULL;
+    if (result->result.err != HF_OK || result->count == 0) {
+        said(link);
+        return;
+    }
+    was = hfs_memory_set(false);
+    hfs_must(plan_goodbye(link, &result->kvs[0], &plan));
+    hfs_must(hf_commit_start(&backend, &plan, GOODBYE_MS, on_said, link, NULL));
+    hf_plan_done(&plan);
+    (void)hfs_memory_set(was);
+}
+
+void hfs_link_say_goodbye(struct hfs_host *host, void (*fn)(struct hfs_host *host))
+{
+    struct hf_backend backend = hfs_client_backend(&host->link->client);
+    struct hf_range_request request = { .timeout = GOODBYE_MS };
+    char key[HF_KEY_SIZE];
+    int len = hf_key_format(HFS_NS, &(struct hf_key){ HF_KEY_HOST_RECORD, .name = host->name },
+                            key, NULL);
+
+    hfs_must(len);
+    host->link->left = fn;
+    request.range.key = (struct hf_bytes){ key, (size_t)len };
+    hfs_must(backend.ops->range(backend.self, &request, on_record, host->link,
+                                &host->link->reading));
 }
 
 void hfs_links_done(struct hfs_cluster *cluster)
@@ -241,7 +334,7 @@ void hfs_links_done(struct hfs_cluster *cluster)
 
         cluster->hosts[i].link = NULL;
         if (link != NULL)
-            bury(link);
+            bury(link, false);
     }
     for (int i = 0; i < 1000000 && cluster->dead_links != NULL; i++) {
         sweep(cluster);
@@ -292,6 +385,8 @@ static Holdfast__V1__Spec spec_of(const struct hfs_cluster *cluster,
     spec.home = (char *)cluster->hosts[config->home].name;
     spec.restart = config->restart;
     spec.fence = config->fence;
+    spec.max_tasks = config->max_tasks;
+    spec.transient = config->transient;
     return spec;
 }
 

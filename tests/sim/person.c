@@ -22,6 +22,8 @@ enum errand_kind {
     ERRAND_RETRY,
     ERRAND_RETRY_LOST,
     ERRAND_REMOVE,
+    ERRAND_LOSE_HOST,
+    ERRAND_REMOVE_HOST,
 };
 
 struct seen {
@@ -109,6 +111,8 @@ static void plan_submit(struct hfs_errand *errand, struct hf_plan *plan)
     task.id = errand->name;
     task.role = errand->role;
     task.state = HOLDFAST__V1__TASK__STATE__pending;
+    if (errand->cluster->cfg.priorities)
+        task.priority = errand->name[strlen(errand->name) - 1] % 3;
     hf_row_submit(plan, &task);
 }
 
@@ -179,6 +183,15 @@ static bool plan_retry_lost(struct hfs_errand *errand, struct hf_plan *plan)
     return true;
 }
 
+static void plan_lose_host(struct hfs_errand *errand, struct hf_plan *plan)
+{
+    Holdfast__V1__Host next = *(const Holdfast__V1__Host *)errand->seen[0].record;
+
+    next.left = true;
+    hf_row_operate(plan, (struct hf_key){ HF_KEY_HOST_RECORD, .name = errand->name },
+                   &errand->seen[0].seen, &next.base);
+}
+
 /* False: there is nothing to do. */
 static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
 {
@@ -206,6 +219,16 @@ static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
         if (first->record == NULL || errand->seen[1].record != NULL)
             return false; /* it is gone already, or live */
         hf_row_remove_agent(plan, errand->name, &first->seen);
+        return true;
+    case ERRAND_LOSE_HOST:
+        if (first->record == NULL || errand->seen[1].record != NULL)
+            return false;
+        plan_lose_host(errand, plan);
+        return true;
+    case ERRAND_REMOVE_HOST:
+        if (first->record == NULL || errand->seen[1].record != NULL)
+            return false;
+        hf_row_remove_host(plan, errand->name, &first->seen);
         return true;
     }
     return false;
@@ -249,6 +272,8 @@ static const struct hf_key *keys_of(const struct hfs_errand *errand, struct hf_k
         first = HF_KEY_HEALTH;
     if (errand->kind == ERRAND_REMOVE)
         first = HF_KEY_AGENT_SPEC;
+    if (errand->kind == ERRAND_LOSE_HOST || errand->kind == ERRAND_REMOVE_HOST)
+        first = HF_KEY_HOST_RECORD, second = HF_KEY_HOST_LIVE;
     keys[0] = (struct hf_key){ first, .name = errand->name };
     keys[1] = (struct hf_key){ second, .name = errand->name };
     *ret_count = 2;
@@ -382,6 +407,18 @@ void hfs_person_remove(struct hfs_cluster *cluster, const char *agent)
 {
     hfs_note(&cluster->world, "remove %s", agent);
     begin(errand_new(cluster, ERRAND_REMOVE, agent));
+}
+
+void hfs_person_lose_host(struct hfs_cluster *cluster, const char *host)
+{
+    hfs_note(&cluster->world, "%s is lost, a person says", host);
+    begin(errand_new(cluster, ERRAND_LOSE_HOST, host));
+}
+
+void hfs_person_remove_host(struct hfs_cluster *cluster, const char *host)
+{
+    hfs_note(&cluster->world, "remove %s", host);
+    begin(errand_new(cluster, ERRAND_REMOVE_HOST, host));
 }
 
 void hfs_person_done(struct hfs_cluster *cluster)

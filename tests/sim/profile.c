@@ -404,7 +404,7 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
     struct hfs_random dice = { .state = seed ^ UINT64_C(0x2545f4914f6cdd1d) };
     unsigned troubles, tasks;
 
-    hfs_run_draw(run, seed);
+    hfs_run_draw_common(run, seed);
     drop_faults(run);
     if (profile->long_run)
         run->duration += LONG_RUN_MS;

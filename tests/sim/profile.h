@@ -15,7 +15,7 @@ const struct hfs_profile *hfs_profile_find(const char *name);
 /* The names, in their order; NULL after the last. */
 const char *hfs_profile_name(size_t index);
 
-/* As hfs_run_draw. */
+/* As hfs_run_draw_common. */
 void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profile *profile);
 
 #endif

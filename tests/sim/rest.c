@@ -23,6 +23,7 @@ enum excuse {
     EXCUSE_BUSY, /* who could have it has another one */
     EXCUSE_WORK,
     EXCUSE_LAZY,
+    EXCUSE_HOME,
     EXCUSES,
 };
 
@@ -39,6 +40,7 @@ struct hfs_rest {
     struct hf_recover_policy recover;
     struct hf_restart_policy restart;
     struct hf_task_policy task;
+    hf_ms home_grace;
     struct grievance *list;
     size_t count, cap;
 
@@ -91,9 +93,36 @@ static bool is_held(struct hfs_cluster *cluster, const char *agent)
     return held;
 }
 
-/* Nobody has said that it shall not run, and nothing has shown that it cannot. */
+/* Whether its process is there, standing still or not. */
+static bool has_process(const struct hfs_cluster *cluster,
+                        const struct hfs_agent_config *config)
+{
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++) {
+        for (const struct hfs_agent *agent = cluster->hosts[i].agents; agent != NULL;
+             agent = agent->next) {
+            if (agent->config == config && agent->begun && !agent->ended)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Its home is gone, and may be waited for. */
+static bool is_homeless(const struct hfs_cluster *cluster,
+                        const struct hfs_agent_config *config)
+{
+    return cluster->hosts[config->home].gone;
+}
+
+/* Nobody has said that it shall not run, and nothing has shown that it cannot. One that is
+ * never started again runs while it does. */
 static bool may_run(struct hfs_cluster *cluster, const struct hfs_agent_config *agent)
 {
+    if (agent->restart == HOLDFAST__V1__SPEC__RESTART__never && !has_process(cluster, agent))
+        return false;
+    /* Its host vanished before anybody heard of it. */
+    if (is_homeless(cluster, agent) && !hfs_check_has_spec(cluster->check, agent->name))
+        return false;
     return agent->kind != HFS_CRASH_START &&
            !hfs_check_is_stopped(cluster->check, agent->name) && !is_held(cluster, agent->name);
 }
@@ -215,7 +244,7 @@ static bool has_backoff(struct hfs_rest *rest, const char *agent)
 static void look_at_agents(struct hfs_rest *rest)
 {
     struct hfs_cluster *cluster = rest->cluster;
-    char what[HFS_TEXT + 16], why[3 * HFS_TEXT];
+    char what[HFS_TEXT + 16], why[5 * HFS_TEXT];
 
     for (unsigned i = 0; i < cluster->cfg.agent_count; i++) {
         const struct hfs_agent_config *config = &cluster->cfg.agents[i];
@@ -224,9 +253,15 @@ static void look_at_agents(struct hfs_rest *rest)
 
         (void)snprintf(what, sizeof what, "agent %s", config->name);
         if (!runs && should_run(cluster, config)) {
-            (void)snprintf(why, sizeof why, "%s is wanted and does not run", config->name);
-            complain(rest, what, has_backoff(rest, config->name) ? EXCUSE_BACKOFF : EXCUSE_NONE,
-                     sum_delays(&rest->restart.backoff, rest->restart.limit), why);
+            (void)snprintf(why, sizeof why, "%s is wanted and does not run; %s says: %.80s",
+                           config->name, cluster->hosts[config->home].name,
+                           hfs_link_why(&cluster->hosts[config->home], config->name));
+            if (has_backoff(rest, config->name))
+                complain(rest, what, EXCUSE_BACKOFF,
+                         sum_delays(&rest->restart.backoff, rest->restart.limit), why);
+            else
+                complain(rest, what, is_homeless(cluster, config) ? EXCUSE_HOME : EXCUSE_NONE,
+                         rest->home_grace, why);
         } else if (runs != live) {
             (void)snprintf(why, sizeof why, "%s %s", config->name,
                            runs ? "runs and is not registered"
@@ -260,9 +295,28 @@ static bool waits_for_agent(struct hfs_rest *rest, const char *role)
         process = find_process(cluster, config);
         if (process != NULL && !is_busy(cluster, process))
             return false;
-        waits = waits || process != NULL || has_backoff(rest, config->name);
+        waits = waits || process != NULL || has_backoff(rest, config->name) ||
+                (is_homeless(cluster, config) &&
+                 cluster->world.now - rest->begun < rest->home_grace);
     }
     return waits;
+}
+
+/* Who owns it has it, and another one before. */
+static bool is_for_later(const struct hfs_cluster *cluster, const char *task)
+{
+    for (unsigned i = 0; i < cluster->cfg.agent_count; i++) {
+        const struct hfs_agent *process = find_process(cluster, &cluster->cfg.agents[i]);
+
+        if (process == NULL || !is_busy(cluster, process) ||
+            !hfs_check_is_owner(cluster->check, process->config->name, task))
+            continue;
+        for (unsigned j = 0; j < process->later_count; j++) {
+            if (strcmp(process->later[j].name, task) == 0)
+                return true;
+        }
+    }
+    return false;
 }
 
 /* The process that has it, NULL: none. */
@@ -316,6 +370,8 @@ static enum excuse excuse_of(struct hfs_rest *rest, const Holdfast__V1__Task *ta
                          : most_work(rest, worker);
         return lazy ? EXCUSE_LAZY : EXCUSE_WORK;
     }
+    if (is_for_later(rest->cluster, task->id))
+        return EXCUSE_BUSY;
     if (task->state == HOLDFAST__V1__TASK__STATE__pending)
         return waits_for_agent(rest, task->role) ? EXCUSE_BUSY : EXCUSE_NONE;
     if (task->state != HOLDFAST__V1__TASK__STATE__queued)
@@ -446,6 +502,7 @@ struct hfs_rest *hfs_rest_new(struct hfs_cluster *cluster, bool lossy)
     rest->recover = hf_recover_policy_default();
     rest->restart = hf_restart_policy_default();
     rest->task = hf_task_policy_default();
+    rest->home_grace = hf_placement_policy_default().home_grace;
     return rest;
 }
 

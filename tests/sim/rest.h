@@ -9,6 +9,7 @@
  *   - the backoff of a task, and of an agent, as long as all delays of the policy together;
  *   - a task that can be claimed while every agent of its role has another one, or waits for
  *     its own start: these have clocks of their own;
+ *   - the time for which an agent's home is waited for that is gone for good;
  *   - the steps of a task while its owner does them: so many times as it may be recovered, and
  *     once more;
  *   - the time that a task may be with one that does not begin with it, once for each of those.

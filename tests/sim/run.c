@@ -7,6 +7,7 @@
 
 enum {
     LOOK_MS = 1000,
+    VERY_LONG_MS = 600000,
     MOST_MS = 3000000, /* the end, whatever happens */
 };
 
@@ -50,7 +51,7 @@ static void draw_kinds(struct hfs_random *dice, bool kinds[HFS_FAULT_KINDS])
 
     memset(kinds, 0, HFS_FAULT_KINDS * sizeof kinds[0]);
     for (unsigned i = 0; i < count; i++)
-        kinds[1 + draw(dice, HFS_FAULT_KINDS - 1)] = true;
+        kinds[1 + draw(dice, HFS_FAULT_FIRST_LATER - 1)] = true;
     if (kinds[HFS_FAULT_RESTORE])
         kinds[HFS_FAULT_SNAPSHOT] = true;
     if (kinds[HFS_FAULT_STOP])
@@ -75,6 +76,7 @@ static bool lasts(enum hfs_fault_kind kind)
     case HFS_FAULT_WATCHES:
     case HFS_FAULT_LATE:
     case HFS_FAULT_GARBAGE:
+    case HFS_FAULT_LEAVE:
     case HFS_FAULT_NO_SPACE: return true;
     default: return false;
     }
@@ -107,7 +109,7 @@ void hfs_run_sort(struct hfs_run *run)
     }
 }
 
-void hfs_run_draw(struct hfs_run *run, uint64_t seed)
+void hfs_run_draw_common(struct hfs_run *run, uint64_t seed)
 {
     struct hfs_random dice = { .state = seed * 2 + 1 };
     struct hfs_cluster_config *cfg = &run->cluster;
@@ -137,16 +139,88 @@ void hfs_run_draw(struct hfs_run *run, uint64_t seed)
     }
     draw_kinds(&dice, kinds);
     for (unsigned i = 0; i < troubles; i++) {
-        enum hfs_fault_kind kind = (enum hfs_fault_kind)(1 + draw(&dice, HFS_FAULT_KINDS - 1));
+        enum hfs_fault_kind kind =
+            (enum hfs_fault_kind)(1 + draw(&dice, HFS_FAULT_FIRST_LATER - 1));
 
-        for (unsigned j = 0; j < HFS_FAULT_KINDS && !kinds[kind]; j++)
-            kind = (enum hfs_fault_kind)(1 + draw(&dice, HFS_FAULT_KINDS - 1));
+        for (unsigned j = 0; j < HFS_FAULT_FIRST_LATER && !kinds[kind]; j++)
+            kind = (enum hfs_fault_kind)(1 + draw(&dice, HFS_FAULT_FIRST_LATER - 1));
         if (!kinds[kind])
             continue;
         hfs_run_add(run, &dice, kind);
         if (kind == HFS_FAULT_CANCEL || kind == HFS_FAULT_RETRY)
             run->faults[run->fault_count - 1].a = 1 + draw(&dice, tasks + 1);
     }
+    hfs_run_sort(run);
+}
+
+/* Agents as others may have them. */
+static void draw_policies(struct hfs_cluster_config *cfg, struct hfs_random *dice)
+{
+    for (unsigned i = 0; i < cfg->agent_count; i++) {
+        struct hfs_agent_config *agent = &cfg->agents[i];
+
+        if (hfs_random_percent(dice, 20))
+            agent->fence = HOLDFAST__V1__SPEC__FENCE__kill;
+        else if (hfs_random_percent(dice, 25))
+            agent->fence = HOLDFAST__V1__SPEC__FENCE__hold;
+        if (hfs_random_percent(dice, 15))
+            agent->restart = HOLDFAST__V1__SPEC__RESTART__never;
+        if (hfs_random_percent(dice, 30))
+            agent->max_tasks = 1 + (int32_t)draw(dice, HFS_TASKS_LATER + 1);
+        agent->transient = hfs_random_percent(dice, 15);
+    }
+    cfg->priorities = hfs_random_percent(dice, 50);
+}
+
+static bool pauses(enum hfs_fault_kind kind)
+{
+    return kind == HFS_FAULT_PAUSE_LINK || kind == HFS_FAULT_PAUSE_CONTROLLER ||
+           kind == HFS_FAULT_SUSPEND_HOST;
+}
+
+/* One of those that stand still does so for very long: others stand in for it, what stands
+ * still is killed in the end, and what is counted for a while is forgotten. */
+static void draw_long_pause(struct hfs_run *run, struct hfs_random *dice)
+{
+    static const enum hfs_fault_kind KINDS[] = { HFS_FAULT_PAUSE_LINK, HFS_FAULT_SUSPEND_HOST,
+                                                 HFS_FAULT_CUT_HOST,
+                                                 HFS_FAULT_PAUSE_CONTROLLER };
+    static const hf_ms LENGTHS[] = { 600000, 600000, 3700000 };
+
+    hfs_run_add(run, dice, KINDS[draw(dice, 4)]);
+    run->faults[run->fault_count - 1].length = LENGTHS[draw(dice, 3)];
+}
+
+/* Hosts that come and go, and what a person says about them. */
+static void draw_changes(struct hfs_run *run, struct hfs_random *dice)
+{
+    for (unsigned i = 1 + draw(dice, 3); i > 0 && run->fault_count + 2 < HFS_FAULTS_MAX; i--) {
+        enum hfs_fault_kind kind = (enum hfs_fault_kind)(
+            HFS_FAULT_FIRST_LATER + draw(dice, HFS_FAULT_KINDS - HFS_FAULT_FIRST_LATER));
+        struct hfs_fault *fault = &run->faults[run->fault_count];
+
+        hfs_run_add(run, dice, kind);
+        if (kind != HFS_FAULT_LOSE_HOST && kind != HFS_FAULT_REMOVE_HOST)
+            continue;
+        /* Nobody says so of one that is here. */
+        hfs_run_add(run, dice, HFS_FAULT_CRASH_HOST);
+        fault[1].at = fault->at > 20000 ? fault->at - 20000 : 0;
+        fault[1].a = fault->a;
+        fault[1].length = 20000 + fault[1].length;
+    }
+}
+
+void hfs_run_draw(struct hfs_run *run, uint64_t seed)
+{
+    struct hfs_random dice = { .state = seed ^ UINT64_C(0x9fb21c651e98df25) };
+
+    hfs_run_draw_common(run, seed);
+    if (hfs_random_percent(&dice, 30))
+        draw_policies(&run->cluster, &dice);
+    if (hfs_random_percent(&dice, 30))
+        draw_changes(run, &dice);
+    if (hfs_random_percent(&dice, 3) && run->fault_count < HFS_FAULTS_MAX)
+        draw_long_pause(run, &dice);
     hfs_run_sort(run);
 }
 
@@ -195,21 +269,31 @@ static bool is_lossy(const struct hfs_run *run)
     return false;
 }
 
-/* Who stands still goes on at its own time: until the last one has. */
-static bool wait_for_pauses(struct hfs_cluster *cluster, const struct hfs_run *run)
+/* Until the last of these is over. */
+static bool wait_for(struct hfs_cluster *cluster, const struct hfs_run *run,
+                     bool (*is_meant)(const struct hfs_fault *fault))
 {
     hf_ms last = cluster->world.now;
 
     for (unsigned i = 0; i < run->fault_count; i++) {
         const struct hfs_fault *fault = &run->faults[i];
-        bool pauses = fault->kind == HFS_FAULT_PAUSE_LINK ||
-                      fault->kind == HFS_FAULT_PAUSE_CONTROLLER ||
-                      fault->kind == HFS_FAULT_SUSPEND_HOST;
 
-        if (pauses && !fault->off && fault->at + fault->length > last)
+        if (is_meant(fault) && !fault->off && fault->at + fault->length > last)
             last = fault->at + fault->length;
     }
     return hfs_cluster_run(cluster, last - cluster->world.now);
+}
+
+/* Who stands still goes on at its own time. */
+static bool is_pause(const struct hfs_fault *fault)
+{
+    return pauses(fault->kind);
+}
+
+/* What takes very long goes on while the other faults are over. */
+static bool is_very_long(const struct hfs_fault *fault)
+{
+    return fault->length >= VERY_LONG_MS && !is_pause(fault);
 }
 
 bool hfs_run_come_to_rest(struct hfs_cluster *cluster, bool lossy, char *ret_why, size_t size)
@@ -238,9 +322,10 @@ struct hfs_verdict hfs_run(const struct hfs_run *run, hfs_note_fn note, void *ar
     verdict.ok = live(cluster, run, trouble);
     if (verdict.ok) {
         hfs_note(&cluster->world, "(the faults stop)");
+        verdict.ok = wait_for(cluster, run, is_very_long);
         hfs_trouble_heal(trouble);
         verdict.ok =
-            wait_for_pauses(cluster, run) &&
+            verdict.ok && wait_for(cluster, run, is_pause) &&
             hfs_run_come_to_rest(cluster, is_lossy(run), verdict.why, sizeof verdict.why);
     }
     violation = hfs_check_get_violation(cluster->check);

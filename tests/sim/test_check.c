@@ -101,7 +101,7 @@ static void submit(const char *task)
     put_two(&agentd, key, text, index, "{}");
 }
 
-static void claim(const char *task)
+static void claim_as(const char *task, int64_t life)
 {
     char text[300], key[100], index[100];
     struct hfs_op ops[2] = { { 0 }, { .kind = HFS_DELETE } };
@@ -110,11 +110,29 @@ static void claim(const char *task)
     (void)snprintf(key, sizeof key, NS "tasks/%s", task);
     (void)snprintf(index, sizeof index, NS "pending/r/%s", task);
     (void)snprintf(text, sizeof text,
-                   "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"in_progress\"," OWNED "}", task);
+                   "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"in_progress\",\"owner\":{"
+                   "\"agent\":\"a\",\"incarnation\":{\"leaseId\":\"1\","
+                   "\"createRevision\":\"%lld\"}}}",
+                   task, (long long)life);
     ops[0] = put_op(key, text, 0);
     ops[1].erase = (struct hfs_range){ .key = bytes(index) };
     request.txn.then = (struct hfs_ops){ ops, 2 };
     serve(&agentd, &request);
+}
+
+static void claim(const char *task)
+{
+    claim_as(task, 2);
+}
+
+static void erase(const struct hfs_process *from, const char *key)
+{
+    struct hfs_op op = { .kind = HFS_DELETE };
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    op.erase = (struct hfs_range){ .key = bytes(key) };
+    request.txn.then = (struct hfs_ops){ &op, 1 };
+    serve(from, &request);
 }
 
 static void setup(void)
@@ -361,6 +379,141 @@ START_TEST(i11_a_clock_that_goes_back)
 }
 END_TEST
 
+/* Limits. */
+
+#define MINUTE 60000
+
+static void lead(void)
+{
+    world.now = 1000;
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
+    world.now = 2000;
+    put(&controller, NS "controller/clock", "{\"now\":\"2026-01-01T00:00:10Z\"}", 0);
+}
+
+/* A start is ordered, and withdrawn. */
+static void order(hf_ms later)
+{
+    world.now += later;
+    put(&controller, NS "commands/h1/b", "{\"id\":\"x\",\"host\":\"h1\"}", 0);
+    erase(&controller, NS "commands/h1/b");
+}
+
+START_TEST(i11_a_clock_that_is_fast)
+{
+    lead();
+    world.now = 3000;
+    put(&controller, NS "controller/clock", "{\"now\":\"2026-01-01T00:00:11Z\"}", 0);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    world.now = 4000;
+    put(&controller, NS "controller/clock", "{\"now\":\"2026-01-01T00:00:13Z\"}", 0);
+    expect("I11");
+}
+END_TEST
+
+START_TEST(i11_a_start_before_the_time_that_was_promised)
+{
+    lead();
+    put(&controller, NS "health/b", "{\"nextStart\":\"2026-01-01T00:00:20Z\"}", 0);
+    order(9999);
+    expect("I11");
+}
+END_TEST
+
+START_TEST(i11_starts_whose_delays_do_not_grow)
+{
+    lead();
+    order(0);
+    order(1000);
+    order(2000);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    order(2000);
+    expect("I11");
+}
+END_TEST
+
+START_TEST(i11_starts_that_are_not_counted)
+{
+    lead();
+    for (int i = 0; i < 10; i++)
+        order(58000);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    order(58000);
+    expect("I11");
+}
+END_TEST
+
+/* Its owner dies, and it is for anyone. */
+static void recover_task(const char *task, int attempt, int64_t life)
+{
+    char text[300], key[100], index[100];
+
+    (void)snprintf(key, sizeof key, NS "tasks/%s", task);
+    (void)snprintf(index, sizeof index, NS "pending/r/%s", task);
+    (void)snprintf(text, sizeof text,
+                   "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"pending\",\"attempt\":%d,"
+                   "\"opIds\":{\"controller\":\"x%lld\"}}",
+                   task, attempt, (long long)life);
+    erase(&agentd, NS "agents/a/live");
+    put_two(&controller, key, text, index, "{}");
+}
+
+/* Somebody has it again. */
+static int64_t live_again(const char *task)
+{
+    int64_t life;
+
+    put(&agentd, NS "agents/a/live", LIVE_1, LEASE);
+    life = hfs_etcd_get_store(etcd)->revision;
+    claim_as(task, life);
+    return life;
+}
+
+START_TEST(i11_a_recovery_whose_delay_does_not_grow)
+{
+    lead();
+    recover_task("t", 1, 2);
+    world.now += MINUTE;
+    recover_task("t", 2, live_again("t"));
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    world.now += MINUTE;
+    recover_task("t", 3, live_again("t"));
+    expect("I11");
+}
+END_TEST
+
+START_TEST(i11_a_sixth_recovery_of_one_agent_within_the_hour)
+{
+    char task[8] = "u0";
+
+    lead();
+    recover_task("t", 1, 2);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_ptr_null(hfs_check_get_violation(check));
+        world.now += 11 * MINUTE;
+        task[1] = (char)('0' + i);
+        submit(task);
+        recover_task(task, 1, live_again(task));
+    }
+    expect("I11");
+}
+END_TEST
+
+START_TEST(i11_what_was_counted_is_forgotten_before_its_time)
+{
+    int64_t life;
+
+    lead();
+    put(&controller, NS "recoveries/t", "{\"task\":\"t\",\"attempts\":1}", 0);
+    recover_task("t", 1, 2);
+    life = live_again("t");
+    ck_assert_int_gt(life, 2);
+    world.now += 14 * MINUTE;
+    put(&controller, NS "recoveries/t", "{\"task\":\"t\",\"attempts\":0}", 0);
+    expect("I11");
+}
+END_TEST
+
 START_TEST(i12_a_start_of_one_that_is_wanted_stopped)
 {
     put(&agentd, NS "wanted/b", "{\"state\":\"stopped\"}", 0);
@@ -396,6 +549,13 @@ int main(void)
     tcase_add_test(t, i3_work_on_what_a_person_took_away);
     tcase_add_test(t, i10_two_processes_at_once);
     tcase_add_test(t, i11_a_clock_that_goes_back);
+    tcase_add_test(t, i11_a_clock_that_is_fast);
+    tcase_add_test(t, i11_a_start_before_the_time_that_was_promised);
+    tcase_add_test(t, i11_starts_whose_delays_do_not_grow);
+    tcase_add_test(t, i11_starts_that_are_not_counted);
+    tcase_add_test(t, i11_a_recovery_whose_delay_does_not_grow);
+    tcase_add_test(t, i11_a_sixth_recovery_of_one_agent_within_the_hour);
+    tcase_add_test(t, i11_what_was_counted_is_forgotten_before_its_time);
     tcase_add_test(t, i12_a_start_of_one_that_is_wanted_stopped);
     suite_add_tcase(suite, t);
     runner = srunner_create(suite);
