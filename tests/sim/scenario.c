@@ -202,6 +202,8 @@ static bool act_on_host(struct play *play, const struct hfs_act *act)
     switch (act->word) {
     case HFS_WORD_HOST_CRASH: hfs_keeper_crash(host); break;
     case HFS_WORD_HOST_START: hfs_keeper_start(host); break;
+    case HFS_WORD_HOST_LEAVE: hfs_keeper_leave(host); break;
+    case HFS_WORD_HOST_LOST: hfs_person_lose_host(play->cluster, host->name); break;
     case HFS_WORD_HOST_CUT: set_paths(&host->process, HFS_PATH_CUT); break;
     case HFS_WORD_HOST_DEAF: set_paths(&host->process, HFS_PATH_DEAF); break;
     case HFS_WORD_HOST_HEAL: set_paths(&host->process, HFS_PATH_OPEN); break;

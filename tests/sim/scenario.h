@@ -25,6 +25,7 @@
     X(NEW_AGENT,          "agent NAME role NAME on HOST")                                      \
     X(NEW_PROGRAM,        "agent NAME role NAME on HOST PROGRAM")                              \
     X(RESTART_POLICY,     "restart AGENT POLICY")                                              \
+    X(HOLDS,              "agent AGENT holds")                                                 \
     X(STEPS,              "steps COUNT of TIME")                                               \
     X(KEEPS_ALL,          "checkpoint after every step")                                       \
     X(KEEPS_NONE,         "no checkpoints")                                                    \
@@ -36,6 +37,8 @@
     X(AGENT_STATUS,       "agent AGENT exit COUNT")                                            \
     X(HOST_CRASH,         "host HOST crash")                                                   \
     X(HOST_START,         "host HOST start")                                                   \
+    X(HOST_LEAVE,         "host HOST leave")                                                   \
+    X(HOST_LOST,          "person lost HOST")                                                  \
     X(HOST_CUT,           "host HOST cut")                                                     \
     X(HOST_DEAF,          "host HOST deaf")                                                    \
     X(HOST_HEAL,          "host HOST heal")                                                    \

@@ -213,6 +213,12 @@ static bool set_up(struct hfs_cluster_config *cluster, const struct hfs_act *act
         (void)snprintf(agent->role, sizeof agent->role, "%s", act->role);
         cluster->agent_count++;
         return true;
+    case HFS_WORD_HOLDS:
+        for (unsigned i = 0; i < cluster->agent_count; i++) {
+            if (strcmp(cluster->agents[i].name, act->name) == 0)
+                cluster->agents[i].fence = HOLDFAST__V1__SPEC__FENCE__hold;
+        }
+        return true;
     case HFS_WORD_RESTART_POLICY:
         for (unsigned i = 0; i < cluster->agent_count; i++) {
             if (strcmp(cluster->agents[i].name, act->name) == 0)

@@ -188,6 +188,29 @@ START_TEST(protobuf_allocator_fails)
 }
 END_TEST
 
+START_TEST(what_is_left_over_is_counted)
+{
+    size_t kept, grown, left, none;
+    char *first, *second, *before = malloc(8);
+
+    hft_chaos_watch();
+    first = malloc(8);
+    second = strdup("text");
+    kept = hft_chaos_live();
+    first = realloc(first, 100000);
+    grown = hft_chaos_live();
+    free(before); /* from before: it does not count */
+    free(second);
+    left = hft_chaos_live();
+    free(first);
+    none = hft_chaos_live();
+    ck_assert_uint_eq(kept, 2);
+    ck_assert_uint_eq(grown, 2);
+    ck_assert_uint_eq(left, 1);
+    ck_assert_uint_eq(none, 0);
+}
+END_TEST
+
 static int count_failures(Suite *suite, enum print_output print)
 {
     SRunner *runner = srunner_create(suite);
@@ -222,6 +245,7 @@ int main(void)
     tcase_add_test(t, run_fails_each_allocation_in_turn);
     tcase_add_test(t, jansson_fails_once_adopted);
     tcase_add_test(t, protobuf_allocator_fails);
+    tcase_add_test(t, what_is_left_over_is_counted);
     suite_add_tcase(s, t);
 
     int failed = count_failures(s, CK_ENV);
