@@ -234,6 +234,11 @@ void hfs_check_served(struct hfs_check *check, const struct hfs_process *from,
         hfs_check_judge_refused(check, letter);
 }
 
+void hfs_check_forgot(struct hfs_check *check)
+{
+    check->forgot_at = check->world->now;
+}
+
 void hfs_check_set_calm(struct hfs_check *check, bool calm)
 {
     check->calm = calm;
@@ -333,7 +338,14 @@ static bool is_fresh(const struct hfs_check *check)
 }
 
 /* Others refuse whoever shows a lower number than they have seen: it only grows, also where
- * etcd was restored and its revisions have not. */
+ * etcd was restored and its revisions have not. The generation that makes it so is remembered
+ * by controllers alone while etcd has forgotten it: who ended since takes it along. */
+static bool is_out_of_mind(const struct hfs_check *check, const struct c_begun *begun)
+{
+    return check->was_restored && begun->at < check->restored_at &&
+           check->forgot_at >= begun->at;
+}
+
 static void note_begun(struct hfs_check *check, const char *agent, const char *instance,
                        int64_t number)
 {
@@ -341,13 +353,14 @@ static void note_begun(struct hfs_check *check, const char *agent, const char *i
 
     for (size_t i = 0; i < check->begun_count && !is_fresh(check); i++) {
         begun = &check->begun[i];
-        if (strcmp(begun->agent, agent) == 0 && begun->number >= number && number != 0)
+        if (strcmp(begun->agent, agent) == 0 && begun->number >= number && number != 0 &&
+            !is_out_of_mind(check, begun))
             hfs_check_violate(check, "I2 %s begins as %lld, and was %lld before", agent,
                               (long long)number, (long long)begun->number);
     }
     hfs_grow(&check->begun, &check->begun_cap, check->begun_count + 1, sizeof *begun);
     begun = &check->begun[check->begun_count++];
-    *begun = (struct c_begun){ .number = number };
+    *begun = (struct c_begun){ .number = number, .at = check->world->now };
     (void)snprintf(begun->agent, HFS_NAME, "%s", agent);
     (void)snprintf(begun->instance, HFS_NAME, "%s", instance);
 }
@@ -380,7 +393,7 @@ struct hfs_check *hfs_check_new(struct hfs_world *world, struct hfs_etcd *etcd, 
     check->etcd = etcd;
     check->ns = ns;
     check->revision = hfs_etcd_get_store(etcd)->revision;
-    check->lossy_at = -1;
+    check->lossy_at = check->forgot_at = -1;
     check->recover = hf_recover_policy_default();
     check->restart = hf_restart_policy_default();
     return check;

@@ -34,6 +34,9 @@ void hfs_check_set_watched(struct hfs_check *check, const struct hf_recover_poli
                            const struct hf_restart_policy *restart);
 void hfs_check_set_slack(struct hfs_check *check, hf_ms slack);
 
+/* A controller ended: nobody else knows of generations that a restore took back. */
+void hfs_check_forgot(struct hfs_check *check);
+
 /* The etcd was restored: what is there now is where it goes on from. */
 void hfs_check_restored(struct hfs_check *check);
 

@@ -54,6 +54,7 @@ struct c_agent {
 struct c_begun {
     char agent[HFS_NAME], instance[HFS_NAME];
     int64_t number;
+    hf_ms at;               /* when it began */
     char excused[HFS_NAME]; /* the task that a person took from it, which it has not heard of */
     hf_ms excused_at;
 };
@@ -149,6 +150,7 @@ struct hfs_check {
     hf_ms hosts_gone_at;   /* when the last host that was live went */
     int64_t term;          /* the highest */
     hf_ms restored_at;
+    hf_ms forgot_at; /* when a controller last ended, with what it alone knew; -1: never */
     bool was_restored;
     struct hf_recover_policy recover;
     struct hf_restart_policy restart;

@@ -85,6 +85,7 @@ static void end(struct hfs_controller *controller, bool orderly)
         return;
     hfs_note(world, "%s %s", controller->name, orderly ? "ends" : "dies");
     controller->brain = NULL;
+    hfs_check_forgot(controller->cluster->check);
     bury(brain, orderly);
     controller->restart = (struct hfs_timer){ .fn = on_restart };
     hfs_timer_start(world, &controller->restart,

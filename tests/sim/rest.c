@@ -7,9 +7,7 @@
 #include "core/moments.h"
 #include "schema/json.h"
 
-/* What everything has to be at rest after, beside its own backoff. A task that its owner does
- * not begin with is taken back after just that time, which is no excuse: whoever would begin
- * with it is offered it again on its next call, long before. */
+/* What everything has to be at rest after, beside its own backoff. */
 enum {
     REST_MS = 120000,
     RESYNC_MS = 360000, /* everything is listed every 5 min, give or take a fifth */
@@ -372,6 +370,11 @@ static enum excuse excuse_of(struct hfs_rest *rest, const Holdfast__V1__Task *ta
     }
     if (is_for_later(rest->cluster, task->id))
         return EXCUSE_BUSY;
+    /* A claim that an earlier link sent came late: its process knows nothing of it. */
+    if (task->state == HOLDFAST__V1__TASK__STATE__acknowledged) {
+        *ret_most = rest->task.start_within;
+        return EXCUSE_LAZY;
+    }
     if (task->state == HOLDFAST__V1__TASK__STATE__pending)
         return waits_for_agent(rest, task->role) ? EXCUSE_BUSY : EXCUSE_NONE;
     if (task->state != HOLDFAST__V1__TASK__STATE__queued)

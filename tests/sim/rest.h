@@ -12,7 +12,8 @@
  *   - the time for which an agent's home is waited for that is gone for good;
  *   - the steps of a task while its owner does them: so many times as it may be recovered, and
  *     once more;
- *   - the time that a task may be with one that does not begin with it, once for each of those.
+ *   - the time that a task may be with one that does not begin with it, or does not know of it,
+ *     once for each of those.
  */
 #ifndef HFS_REST_H
 #define HFS_REST_H
