@@ -15,7 +15,6 @@
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
 void *__real_reallocarray(void *old, size_t count, size_t size);
 char *__real_strdup(const char *text);
 char *__real_strndup(const char *text, size_t max);
@@ -133,17 +132,17 @@ static void *note(void *data)
 }
 
 /* Those behind it in its row move up, so that they are still found. */
-static void forget(const void *data)
+static bool forget(const void *data)
 {
     size_t at, next;
 
     if (!watch.active || data == NULL || watch.cap == 0)
-        return;
+        return false;
     at = slot_of(data);
     while (watch.slots[at] != NULL && watch.slots[at] != data)
         at = (at + 1) & (watch.cap - 1);
     if (watch.slots[at] == NULL)
-        return; /* somebody else's, or from before */
+        return false; /* somebody else's, or from before */
     watch.count--;
     watch.slots[at] = NULL;
     for (next = (at + 1) & (watch.cap - 1); watch.slots[next] != NULL;
@@ -154,6 +153,7 @@ static void forget(const void *data)
         watch.count--;
         insert(moved);
     }
+    return true;
 }
 
 void hft_chaos_watch(void)
@@ -182,26 +182,24 @@ void *__wrap_calloc(size_t count, size_t size)
 }
 
 /* The old one is gone exactly when there is a new one. */
-static void *replace(const void *old, void *data)
+static void *replace(void *old, size_t count, size_t size)
 {
-    if (data != NULL)
-        forget(old);
+    bool watched = forget(old);
+    void *data = __real_reallocarray(old, count, size);
+
+    if (data == NULL && watched)
+        insert(old);
     return note(data);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    uintptr_t before = (uintptr_t)old;
-
-    return must_fail() ? NULL : replace((const void *)before, __real_realloc(old, size));
+    return must_fail() ? NULL : replace(old, 1, size);
 }
 
 void *__wrap_reallocarray(void *old, size_t count, size_t size)
 {
-    uintptr_t before = (uintptr_t)old;
-
-    return must_fail() ? NULL
-                       : replace((const void *)before, __real_reallocarray(old, count, size));
+    return must_fail() ? NULL : replace(old, count, size);
 }
 
 char *__wrap_strdup(const char *text)
@@ -216,7 +214,7 @@ char *__wrap_strndup(const char *text, size_t max)
 
 void __wrap_free(void *data)
 {
-    forget(data);
+    (void)forget(data);
     __real_free(data);
 }
 
