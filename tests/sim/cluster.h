@@ -264,8 +264,6 @@ void hfs_controller_start(struct hfs_controller *controller);
 void hfs_controller_crash(struct hfs_controller *controller);
 /* It ends as it should, and gives the leadership back; another one begins a moment later. */
 void hfs_controller_resign(struct hfs_controller *controller);
-/* A person lets the guard against storms go on, or holds it. */
-void hfs_controllers_tell_storm(struct hfs_cluster *cluster, bool proceed);
 void hfs_controllers_done(struct hfs_cluster *cluster);
 
 /* person.c: somebody who gives out work, and interferes. */
@@ -283,6 +281,7 @@ void hfs_person_remove(struct hfs_cluster *cluster, const char *agent);
 /* Of one that is not here: it will not come back; its record goes. */
 void hfs_person_lose_host(struct hfs_cluster *cluster, const char *host);
 void hfs_person_remove_host(struct hfs_cluster *cluster, const char *host);
+void hfs_person_proceed(struct hfs_cluster *cluster); /* through a storm */
 void hfs_person_done(struct hfs_cluster *cluster);
 size_t hfs_person_count(const struct hfs_cluster *cluster); /* errands under way */
 

@@ -103,18 +103,6 @@ void hfs_controller_resign(struct hfs_controller *controller)
     end(controller, true);
 }
 
-void hfs_controllers_tell_storm(struct hfs_cluster *cluster, bool proceed)
-{
-    hfs_note(&cluster->world, "storm %s", proceed ? "proceed" : "hold");
-    for (unsigned i = 0; i < cluster->cfg.controllers; i++) {
-        struct hf_event event = { .kind = HF_EVENT_STORM, .proceed = proceed };
-        const struct hfs_controller *controller = &cluster->controllers[i];
-
-        if (controller->brain != NULL && controller->process.stands_until <= cluster->world.now)
-            (void)!hf_runner_feed(controller->brain->runner, &event);
-    }
-}
-
 void hfs_controllers_done(struct hfs_cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->cfg.controllers; i++) {

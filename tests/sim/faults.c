@@ -339,7 +339,7 @@ static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault
         if (!host_of(cluster, fault->a)->up)
             hfs_person_remove_host(cluster, host_of(cluster, fault->a)->name);
         break;
-    case HFS_FAULT_PROCEED: hfs_controllers_tell_storm(cluster, true); break;
+    case HFS_FAULT_PROCEED: hfs_person_proceed(cluster); break;
     default: break;
     }
 }

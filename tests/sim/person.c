@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/storm.h"
 #include "core/task.h"
 #include "io/commit.h"
 #include "schema/json.h"
@@ -24,6 +25,7 @@ enum errand_kind {
     ERRAND_REMOVE,
     ERRAND_LOSE_HOST,
     ERRAND_REMOVE_HOST,
+    ERRAND_PROCEED,
 };
 
 struct seen {
@@ -44,6 +46,7 @@ struct hfs_errand {
     struct hf_commit *commit;
     size_t read; /* how many of its keys */
     struct seen seen[READS];
+    int64_t newest; /* of PROCEED: entry of the audit trail */
 };
 
 static void begin(struct hfs_errand *errand);
@@ -192,6 +195,16 @@ static void plan_lose_host(struct hfs_errand *errand, struct hf_plan *plan)
                    &errand->seen[0].seen, &next.base);
 }
 
+static void plan_proceed(const struct hfs_errand *errand, struct hf_plan *plan)
+{
+    Holdfast__V1__Event event = HOLDFAST__V1__EVENT__INIT;
+
+    event.kind = HOLDFAST__V1__EVENT__KIND__operator;
+    event.actor = (char *)"person";
+    event.why = (char *)HF_STORM_WORD_PROCEED;
+    hf_row_event(plan, errand->newest + 1, &event);
+}
+
 /* False: there is nothing to do. */
 static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
 {
@@ -230,6 +243,7 @@ static bool make_plan(struct hfs_errand *errand, struct hf_plan *plan)
             return false;
         hf_row_remove_host(plan, errand->name, &first->seen);
         return true;
+    case ERRAND_PROCEED: plan_proceed(errand, plan); return true;
     }
     return false;
 }
@@ -281,6 +295,37 @@ static const struct hf_key *keys_of(const struct hfs_errand *errand, struct hf_k
 }
 
 static void read_next(struct hfs_errand *errand);
+
+/* They sort by their numbers. */
+static void on_trail(const struct hf_range_result *result, void *arg)
+{
+    struct hfs_errand *errand = arg;
+    char scratch[HF_KEY_SIZE];
+    struct hf_key key;
+
+    errand->call = NULL;
+    if (result->result.err != HF_OK) {
+        again(errand);
+        return;
+    }
+    errand->newest = 0;
+    if (result->count > 0 &&
+        hf_key_parse(HFS_NS, result->kvs[result->count - 1].key, scratch, &key, NULL) == HF_OK)
+        errand->newest = key.seq;
+    commit(errand);
+}
+
+static void read_trail(struct hfs_errand *errand)
+{
+    struct hf_backend backend = hfs_client_backend(&errand->cluster->person_client);
+    struct hf_range_request request = { .keys_only = true, .range.prefix = true };
+    char text[HF_KEY_SIZE];
+    int len = hf_key_prefix(HFS_NS, HF_KEY_IN_EVENTS, NULL, text, NULL);
+
+    hfs_must(len);
+    request.range.key = (struct hf_bytes){ text, (size_t)len };
+    hfs_must(backend.ops->range(backend.self, &request, on_trail, errand, &errand->call));
+}
 
 static void on_read(const struct hf_range_result *result, void *arg)
 {
@@ -334,7 +379,10 @@ static void read_next(struct hfs_errand *errand)
 
 static void begin(struct hfs_errand *errand)
 {
-    read_next(errand);
+    if (errand->kind == ERRAND_PROCEED)
+        read_trail(errand);
+    else
+        read_next(errand);
 }
 
 static struct hfs_errand *errand_new(struct hfs_cluster *cluster, enum errand_kind kind,
@@ -419,6 +467,12 @@ void hfs_person_remove_host(struct hfs_cluster *cluster, const char *host)
 {
     hfs_note(&cluster->world, "remove %s", host);
     begin(errand_new(cluster, ERRAND_REMOVE_HOST, host));
+}
+
+void hfs_person_proceed(struct hfs_cluster *cluster)
+{
+    hfs_note(&cluster->world, "  storm proceed");
+    begin(errand_new(cluster, ERRAND_PROCEED, ""));
 }
 
 void hfs_person_done(struct hfs_cluster *cluster)

@@ -125,16 +125,6 @@ static void claim(const char *task)
     claim_as(task, 2);
 }
 
-static void erase(const struct hfs_process *from, const char *key)
-{
-    struct hfs_op op = { .kind = HFS_DELETE };
-    struct hfs_request request = { .kind = HFS_TXN };
-
-    op.erase = (struct hfs_range){ .key = bytes(key) };
-    request.txn.then = (struct hfs_ops){ &op, 1 };
-    serve(from, &request);
-}
-
 static void setup(void)
 {
     hfs_world_init(&world, 1);
