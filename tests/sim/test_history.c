@@ -149,6 +149,8 @@ static void task_of_owner(const char *state, int64_t head)
         state, (long long)head, incarnation(), id_at(now));
 }
 
+static int64_t head; /* of its chain */
+
 static void claim(void)
 {
     drop("pending/r/t");
@@ -160,6 +162,7 @@ static void checkpoint(int64_t seq, int64_t parent)
 {
     char name[64];
 
+    head = seq;
     (void)snprintf(name, sizeof name, "checkpoints/t/%019lld", (long long)seq);
     put(name, 0,
         "{\"task\":\"t\",\"seq\":\"%lld\",\"parent\":\"%lld\",%s,\"opIds\":{\"owner\":\"%s\"}}",
@@ -187,8 +190,10 @@ static void expire(void)
 /* By some controller, decided at `when`. */
 static void reset(hf_ms when)
 {
-    put("tasks/t", 0, TASK("pending") "\"attempt\":1,\"opIds\":{\"controller\":\"%s\"}}",
-        id_at(when));
+    put("tasks/t", 0,
+        TASK("pending") "\"checkpoint\":{\"seq\":\"%lld\"},\"attempt\":1,"
+                        "\"opIds\":{\"controller\":\"%s\"}}",
+        (long long)head, id_at(when));
     put("pending/r/t", 0, "{}");
 }
 
@@ -207,6 +212,7 @@ static void setup(void)
     memset(keys, 0, sizeof keys);
     key_count = event_count = 0;
     revision = 1;
+    head = 0;
     now = 500000;
     slack = 0;
     lead("c1", LEASE_C1);
