@@ -64,7 +64,7 @@ static void tear_out(unsigned seq)
 
     entry_key(seq, entry);
     (void)snprintf(key, sizeof key, HFT_ROOT "%s", entry);
-    (void)hft_delete(&fleet.hand, key);
+    hft_history_excuse(&fleet.history, hft_delete(&fleet.hand, key));
 }
 
 enum fault { VALID, CORRUPT, TORN };

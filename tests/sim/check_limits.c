@@ -6,10 +6,14 @@
 #include "core/moments.h"
 #include "sim/check_private.h"
 
+/* Of two times that were read on a wall clock and told in milliseconds. */
+enum { ROUNDING_MS = 4 };
+
 /* What the cluster clock can have been, at most, for whoever made up its mind then. */
 static hf_ms clock_at_most(const struct hfs_check *check)
 {
-    return check->clock + (check->letter->made_at - check->clock_at);
+    return check->clock + (check->letter->made_at - check->clock_at) +
+           (check->watched ? ROUNDING_MS : 0);
 }
 
 static hf_ms larger(hf_ms a, hf_ms b)

@@ -5,6 +5,8 @@
 #include "core/plan.h"
 #include "sim/check_private.h"
 
+enum { KEPT = 5 }; /* entries of a chain */
+
 static const enum hf_writer WRITERS[] = { HF_WRITER_OWNER, HF_WRITER_CONTROLLER,
                                           HF_WRITER_OPERATOR };
 
@@ -326,7 +328,9 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
     bool by_person;
 
     if (change->deleted) {
-        hfs_check_violate(check, "I9 %s is lost: its key was deleted", old->name);
+        if (!hfs_check_is_final(old->state) || check->writer == NULL ||
+            check->writer->role == HFS_AGENTD)
+            hfs_check_violate(check, "I9 %s is lost: its key was deleted", old->name);
         return;
     }
     if (task == NULL)
@@ -401,6 +405,13 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     }
 }
 
+/* An entry may go when KEPT newer ones are there, and with its task. */
+static bool is_trimmed(const struct c_change *change, const struct c_task *task,
+                       const struct c_change *next)
+{
+    return change->key.seq <= task->head - KEPT || (next != NULL && next->deleted);
+}
+
 /* A chain grows by its owner, one entry at a time, and nothing in it is changed. */
 static void judge_checkpoint(struct hfs_check *check, const struct c_change *change)
 {
@@ -411,9 +422,10 @@ static void judge_checkpoint(struct hfs_check *check, const struct c_change *cha
         next != NULL ? (const Holdfast__V1__Task *)next->record : NULL;
 
     if (entry == NULL) {
-        if (change->deleted && (record == NULL || record->checkpoint != NULL ||
-                                (record->state != HOLDFAST__V1__TASK__STATE__completed &&
-                                 record->state != HOLDFAST__V1__TASK__STATE__cancelled)))
+        if (change->deleted && !is_trimmed(change, task, next) &&
+            (record == NULL || record->checkpoint != NULL ||
+             (record->state != HOLDFAST__V1__TASK__STATE__completed &&
+              record->state != HOLDFAST__V1__TASK__STATE__cancelled)))
             hfs_check_violate(check, "I5 checkpoint %lld of %s is removed, and it is not over",
                               (long long)change->key.seq, task->name);
         return;

@@ -324,6 +324,8 @@ static void judge_revision(struct hfs_history *h, const struct hfs_seen *seen,
     hfs_check_served(h->check, writer, &letter, &(struct hfs_answer){ 0 });
     hfs_check_commit(h->check, writer);
     h->check->letter = NULL;
+    if (seen->excused)
+        h->check->violation[0] = '\0';
 }
 
 void hfs_history_add(struct hfs_history *h, const struct hfs_seen *seen,

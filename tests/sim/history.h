@@ -22,6 +22,7 @@ struct hfs_seen {
     hfs_rev revision;
     hf_ms after, before;
     hf_ms wall_ahead;
+    bool excused; /* somebody meddled: it is taken in and not judged */
 };
 
 /* Of a namespace, with the policies that its controllers have. */

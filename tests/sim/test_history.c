@@ -345,6 +345,20 @@ START_TEST(i5_a_chain_is_broken)
 }
 END_TEST
 
+/* The last five are kept: one goes when there is one more. */
+START_TEST(i5_a_checkpoint_that_is_needed_is_removed)
+{
+    for (int64_t seq = 1; seq <= 6; seq++)
+        checkpoint(seq, seq - 1);
+    drop("checkpoints/t/0000000000000000001");
+    commit();
+    expect_nothing();
+    drop("checkpoints/t/0000000000000000002");
+    commit();
+    expect("I5 ");
+}
+END_TEST
+
 START_TEST(i6_a_final_task_changes)
 {
     task_of_owner("completed", 0);
@@ -443,6 +457,7 @@ int main(void)
     tcase_add_test(t, i4_what_was_decided_in_an_old_term_is_written);
     tcase_add_test(t, i4_a_controller_writes_while_nobody_leads);
     tcase_add_test(t, i5_a_chain_is_broken);
+    tcase_add_test(t, i5_a_checkpoint_that_is_needed_is_removed);
     tcase_add_test(t, i6_a_final_task_changes);
     tcase_add_test(t, i7_a_task_is_reset_while_its_owner_lives);
     tcase_add_loop_test(t, i7_a_task_is_reset_before_the_grace_is_over, 0, 2);

@@ -53,6 +53,21 @@ void hft_history_take_options(struct hft_history *history, const char *const wor
     }
 }
 
+void hft_history_excuse(struct hft_history *history, int64_t revision)
+{
+    ck_assert_uint_lt(history->excused_count, HFT_HISTORY_EXCUSED);
+    history->excused[history->excused_count++] = revision;
+}
+
+static bool is_excused(const struct hft_history *history, int64_t revision)
+{
+    for (size_t i = 0; i < history->excused_count; i++) {
+        if (history->excused[i] == revision)
+            return true;
+    }
+    return false;
+}
+
 /* The file. */
 
 /* One change, as the witness wrote it down; key and value follow. */
@@ -125,7 +140,7 @@ static void tell(struct hfs_history *checker, struct reading *reading)
     forget(reading);
 }
 
-static void tell_all(FILE *file, struct hfs_history *checker)
+static void tell_all(const struct hft_history *history, FILE *file, struct hfs_history *checker)
 {
     struct reading reading = { 0 };
     struct line line;
@@ -137,7 +152,8 @@ static void tell_all(FILE *file, struct hfs_history *checker)
         reading.seen = (struct hfs_seen){ .revision = line.revision,
                                           .after = line.after,
                                           .before = line.before,
-                                          .wall_ahead = line.wall_ahead };
+                                          .wall_ahead = line.wall_ahead,
+                                          .excused = is_excused(history, line.revision) };
         ck_assert(
             hf_grow(&reading.events, &reading.cap, reading.count + 1, sizeof *reading.events));
         reading.events[reading.count++] = event;
@@ -155,7 +171,7 @@ static char *judge_file(const struct hft_history *history, int64_t *ret_revision
     char *text = NULL;
 
     ck_assert_ptr_nonnull(file);
-    tell_all(file, checker);
+    tell_all(history, file, checker);
     violation = hfs_history_get_violation(checker);
     *ret_revisions = (int64_t)hfs_history_get_counts(checker).revisions;
     if (violation != NULL)

@@ -11,12 +11,16 @@
 #include "core/restart.h"
 #include "support/etcd.h"
 
+enum { HFT_HISTORY_EXCUSED = 16 };
+
 /* Zero-initialise. */
 struct hft_history {
     pid_t pid; /* 0: nobody watches */
     char file[HFT_PATH_MAX + 32];
     struct hf_recover_policy recover; /* of the controllers */
     struct hf_restart_policy restart;
+    int64_t excused[HFT_HISTORY_EXCUSED]; /* revisions that the test itself made */
+    size_t excused_count;
 };
 
 /* Begins with the revisions that there are, with the default policies. */
@@ -24,6 +28,9 @@ void hft_history_start(struct hft_history *history, const struct hft_etcd *etcd)
 
 /* These options of a controller, some of which are about policies (NULL-terminated). */
 void hft_history_take_options(struct hft_history *history, const char *const words[]);
+
+/* The test made that revision, to spoil something: it is not judged. */
+void hft_history_excuse(struct hft_history *history, int64_t revision);
 
 /* Waits until everything has been told that etcd has (if that is running), ends the witness,
  * and fails the test with the first violation. Does nothing where nobody watches. */
