@@ -29,10 +29,10 @@ void hf_node_keep_text(char out[NODE_TEXT_SIZE], const char *text)
 static void take_over(struct node_agent *a, const struct hf_node_held *held)
 {
     a->started = a->boot_over = held->started;
-    if (held->instance_id == NULL) {
-        a->spec_stood = held->spec_written; /* what has a process is registered with its spec */
+    a->spec_stood =
+        held->spec_written && !held->begun; /* what runs is registered with its spec */
+    if (held->instance_id == NULL)
         return;
-    }
     (void)snprintf(a->instance, sizeof a->instance, "%s", held->instance_id);
     a->pid = held->pid;
     a->start_time = held->start_time;

@@ -239,6 +239,19 @@ START_TEST(a_new_link_does_not_bring_back_what_was_removed)
 }
 END_TEST
 
+/* The link before it had a process made, because it was told of the removal in two parts. */
+START_TEST(a_new_link_does_not_start_who_was_held_when_it_was_removed)
+{
+    begin();
+    take_over((struct hf_node_held){ .instance_id = "held-one", .spec_written = true });
+    settle_in();
+    wait(60000);
+    expect("discard aheld-one\n");
+    ck_assert_ptr_null(get("agents/a/spec"));
+    ck_assert_ptr_null(get("agents/a/live"));
+}
+END_TEST
+
 START_TEST(a_new_link_leaves_the_spec_of_a_guest_alone)
 {
     Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
@@ -322,6 +335,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_ends_what_owns_a_task_as_a_life_that_it_never_heard_of);
     tcase_add_test(t, a_new_link_does_not_start_again_what_ended_while_there_was_none);
     tcase_add_test(t, a_new_link_does_not_bring_back_what_was_removed);
+    tcase_add_test(t, a_new_link_does_not_start_who_was_held_when_it_was_removed);
     tcase_add_test(t, a_new_link_leaves_the_spec_of_a_guest_alone);
     tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
     tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_let_go);
