@@ -213,7 +213,10 @@ static Holdfast__V1__Exit__Kind kind_of(const struct hf_node *node, const struct
         return HOLDFAST__V1__EXIT__KIND__left;
     if (a->end != END_NONE)
         return ENDS[a->end].kind;
-    if (news->kind == HOLDFAST__V1__EXIT__KIND__oom)
+    /* Who was ended did not fail by itself, however young it was. */
+    if (news->kind == HOLDFAST__V1__EXIT__KIND__oom ||
+        news->kind == HOLDFAST__V1__EXIT__KIND__terminated ||
+        news->kind == HOLDFAST__V1__EXIT__KIND__fenced)
         return news->kind;
     if (failed && !a->ready && node->now - a->begun_at <= node->policy.start_seconds)
         return HOLDFAST__V1__EXIT__KIND__start_failed;
