@@ -39,8 +39,10 @@ static void check_that_the_second_did_it(hf_rev term)
     ck_assert_int_eq(hft_fleet_look(&fleet, "controller/leader").create_rev, term);
     ck_assert_int_eq(hft_fleet_number(&fleet, "tasks/t", "attempt"), 1);
     ck_assert_uint_eq(hft_fleet_count(&fleet, "events/", "\"kind\":\"reset\""), 1);
-    ck_assert_uint_eq(hft_fleet_count(&fleet, "events/", "\"actor\":\"c1\",\"agent\":\"w1\""),
+    ck_assert_uint_eq(hft_fleet_count(&fleet, "events/", "\"kind\":\"reset\",\"actor\":\"c1\""),
                       0);
+    ck_assert_uint_eq(
+        hft_fleet_count(&fleet, "events/", "\"kind\":\"restart_ordered\",\"actor\":\"c1\""), 0);
     hft_fleet_check(&fleet);
 }
 

@@ -334,10 +334,11 @@ static const char FLOOD[] =
     "                    if not got:\n"
     "                        break\n"
     "                    if b' 429 ' in got and not told:\n"
-    "                        told = True\n"
     "                        while b'}}' not in got:\n"
     "                            got += s.recv(4096)\n"
-    "                        print(got.decode(), flush=True)\n"
+    "                        if b'api.rate' in got and not told:\n"
+    "                            told = True\n"
+    "                            print(got.decode(), flush=True)\n"
     "        except OSError:\n"
     "            pass\n"
     "all = [threading.Thread(target=flood, args=(asks[i % 8 if i % 8 < 3 else 0],))\n"
@@ -395,7 +396,7 @@ START_TEST(one_that_asks_and_asks_disturbs_nobody)
     await_line("agents/a1.log", "more requests per second than api.rate allows");
     hft_wait_or_fail(is_flooded_or_claims, &slowest, STEP_MS, "the end of the flood");
     printf("the slowest claim took %lld ms\n", (long long)slowest);
-    ck_assert_int_lt(slowest, 3000); /* most of it curl's, on a machine that is flooded */
+    ck_assert_int_lt(slowest, 10000); /* a lease; most of it is curl's on a flooded machine */
     ck_assert_int_eq(look("agents/a1/live").create_rev, first);
     ck_assert_int_eq(look("agents/a2/live").create_rev, second);
     ck_assert(!hft_program_said(&agentd, "event=jeopardy"));
