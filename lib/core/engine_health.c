@@ -80,11 +80,13 @@ void hf_health_guard(const struct hf_agent *agent, struct hf_plan *plan)
     const Holdfast__V1__Health *health = hf_agent_health(agent);
 
     if (health != NULL && agent->commands == NULL &&
-        hf_name_check("host", health->command_host, NULL) == HF_OK)
+        hf_name_check("host", health->command_host, NULL) == HF_OK) {
+        hf_plan_begin_row(plan, HF_ROW_NO_START);
         hf_plan_guard(
             plan,
             (struct hf_key){ HF_KEY_COMMAND, .name = health->command_host, .sub = agent->name },
             HF_GUARD_ABSENT, 0);
+    }
 }
 
 void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State state,

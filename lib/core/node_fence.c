@@ -221,7 +221,7 @@ int hf_node_rejoin(struct hf_node *node, struct node_agent *a, struct hf_intent 
     }
     hf_node_plan(node, ret);
     hf_node_fill_live(node, a, &live);
-    hf_row_boot_start(&ret->plan, &live.start);
+    hf_row_rejoin(&ret->plan, &live.start);
     hf_node_say(a, "the lease was lost, and the process lives", "it is registered anew",
                 HF_NODE_NEVER);
     return hf_node_send(node, a, OP_REJOIN, a->why, ret);

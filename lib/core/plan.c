@@ -22,6 +22,24 @@ void hf_plan_done(struct hf_plan *plan)
     *plan = (struct hf_plan){ 0 };
 }
 
+const char *hf_row_name(enum hf_row row)
+{
+    switch (row) {
+#define X(name)                                                                                \
+    case HF_ROW_##name: return #name;
+        HF_ROW_MAP(X)
+#undef X
+    case HF_ROW_NONE:
+    case HF_ROWS: break;
+    }
+    return "?";
+}
+
+void hf_plan_begin_row(struct hf_plan *plan, enum hf_row row)
+{
+    plan->row = row;
+}
+
 void hf_plan_fail(struct hf_plan *plan, int err, const char *why)
 {
     if (plan->err == HF_OK)
@@ -87,6 +105,7 @@ static void add_guard(struct hf_plan *plan, struct hf_key key, struct hf_plan_gu
         hf_plan_fail(plan, HF_ELIMIT, "a plan has too many guards");
     if (plan->err != HF_OK)
         return;
+    guard.row = plan->row;
     guard.key = key_text(plan, &key);
     if (guard.key == NULL)
         return;

@@ -26,11 +26,37 @@ enum hf_guard {
     HF_GUARD_TEXT,   /* it has that value, byte for byte */
 };
 
+/* The rows of the table of transactions (core/rows.h), and what others compare beside it. */
+/* clang-format off */
+#define HF_ROW_MAP(X)                                                                          \
+    X(SUBMIT) X(JOIN) X(SPEC)                                                                  \
+    X(START_BY_COMMAND) X(BOOT_START) X(REJOIN) X(LOCAL_RESTART) X(EXTERNAL_START)             \
+    X(REAP) X(CLAIM) X(TASK) X(RELEASE) X(CHECKPOINT) X(REPORT) X(END) X(ADOPT)                \
+    X(RESET) X(ORDER) X(PROMOTE) X(REFUSE) X(WITHDRAW) X(TAKE_BACK) X(REVIEW)                  \
+    X(WANT) X(CANCEL) X(RETRY) X(REMOVE_AGENT) X(SWEEP) X(REMOVE_HOST)                         \
+    X(WRITE) X(OPERATE) X(LEAD) X(EVENT)                                                       \
+    X(NO_START)                   /* beside a health record: the host it names has no start */ \
+    X(CAMPAIGN) X(RESIGN)         /* io/candidate */                                           \
+    X(PROOF)                      /* io/proof */
+/* clang-format on */
+
+enum hf_row {
+    HF_ROW_NONE,
+#define X(name) HF_ROW_##name,
+    HF_ROW_MAP(X)
+#undef X
+        HF_ROWS, /* how many, and one */
+};
+
+/* "RESET"; "?" for a value that is none. Static strings. */
+const char *hf_row_name(enum hf_row row);
+
 /* Who writes: each class leaves its op_id in the records, and keeps those of the others. */
 enum hf_writer { HF_WRITER_OWNER, HF_WRITER_CONTROLLER, HF_WRITER_OPERATOR };
 
 struct hf_plan_guard {
     enum hf_guard what;
+    enum hf_row row; /* that asks for it; of several, the first. For tests and transcripts */
     int64_t value; /* a revision or a lease id */
     const char *key;
     struct hf_bytes text; /* of TEXT */
@@ -48,6 +74,7 @@ struct hf_plan_write {
 struct hf_plan {
     const char *ns; /* borrowed */
     enum hf_writer writer;
+    enum hf_row row; /* whose guards are being added */
     char op_id[HF_ID_LEN + 1];
     struct hf_plan_guard guards[HF_PLAN_GUARDS];
     size_t guard_count;
@@ -63,6 +90,9 @@ struct hf_plan {
 void hf_plan_init(struct hf_plan *plan, const char *ns, enum hf_writer writer,
                   const char *op_id);
 void hf_plan_done(struct hf_plan *plan);
+
+/* What is guarded from now on belongs to that row. */
+void hf_plan_begin_row(struct hf_plan *plan, enum hf_row row);
 
 /* Once is enough: rows that share a plan may all ask for the same. */
 void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, int64_t value);

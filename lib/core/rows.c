@@ -174,6 +174,7 @@ void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task)
     Holdfast__V1__Task next = *task;
     struct hf_body body;
 
+    hf_plan_begin_row(plan, HF_ROW_SUBMIT);
     next.state = HOLDFAST__V1__TASK__STATE__pending;
     guard_absent(plan, TASK(task->id));
     move_out(plan, PAYLOAD(task->id), &next.payload, &next.payload_body, &body);
@@ -184,12 +185,13 @@ void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task)
 void hf_row_claim(struct hf_plan *plan, const struct hf_life *life,
                   const struct hf_seen_task *task)
 {
+    hf_plan_begin_row(plan, HF_ROW_CLAIM);
     guard_life(plan, life);
     put_acknowledged(plan, task, life, NULL);
 }
 
-void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
-                 const struct hf_seen_task *task, const Holdfast__V1__Task *next)
+static void put_owned(struct hf_plan *plan, const struct hf_life *life,
+                      const struct hf_seen_task *task, const Holdfast__V1__Task *next)
 {
     struct owned owned;
     struct hf_body body;
@@ -202,11 +204,19 @@ void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
     put_task(plan, task, &owned.task);
 }
 
+void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
+                 const struct hf_seen_task *task, const Holdfast__V1__Task *next)
+{
+    hf_plan_begin_row(plan, HF_ROW_TASK);
+    put_owned(plan, life, task, next);
+}
+
 void hf_row_release(struct hf_plan *plan, const struct hf_life *life,
                     const struct hf_seen_task *task, const char *reason)
 {
     Holdfast__V1__Task next = *task->task;
 
+    hf_plan_begin_row(plan, HF_ROW_RELEASE);
     guard_life(plan, life);
     next.reason = (char *)reason;
     put_pending(plan, task, &next);
@@ -218,6 +228,7 @@ void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
     Holdfast__V1__CheckpointRef head = HOLDFAST__V1__CHECKPOINT_REF__INIT;
     struct owned next;
 
+    hf_plan_begin_row(plan, HF_ROW_CHECKPOINT);
     guard_life(plan, life);
     guard_absent(plan, CHECKPOINT(entry->task, entry->seq));
     hf_plan_put(plan, CHECKPOINT(entry->task, entry->seq), &entry->base, NOTHING, 0);
@@ -231,13 +242,15 @@ void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
 void hf_row_adopt(struct hf_plan *plan, const struct hf_life *life,
                   const struct hf_seen_task *task)
 {
-    hf_row_task(plan, life, task, task->task);
+    hf_plan_begin_row(plan, HF_ROW_ADOPT);
+    put_owned(plan, life, task, task->task);
 }
 
 void hf_row_cancel(struct hf_plan *plan, const struct hf_seen_task *task, const char *reason)
 {
     Holdfast__V1__Task next = *task->task;
 
+    hf_plan_begin_row(plan, HF_ROW_CANCEL);
     next.state = HOLDFAST__V1__TASK__STATE__cancelled;
     next.reason = (char *)reason;
     next.owner = NULL;
@@ -250,6 +263,7 @@ void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
 {
     Holdfast__V1__Task next = *task->task;
 
+    hf_plan_begin_row(plan, HF_ROW_RETRY);
     guard_mod(plan, RECOVERY(task->task->id), recovery);
     next.attempt = 0;
     next.reserved_for = (char *)"";
@@ -264,6 +278,7 @@ void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
 void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *record,
                  const Holdfast__V1__Host *next, const Holdfast__V1__HostLive *live)
 {
+    hf_plan_begin_row(plan, HF_ROW_JOIN);
     guard_absent(plan, HOST_LIVE(host));
     guard_mod(plan, HOST(host), record);
     hf_plan_put(plan, HOST_LIVE(host), &live->base, NOTHING, live->lease_id);
@@ -273,6 +288,7 @@ void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *r
 void hf_row_spec(struct hf_plan *plan, const char *agent, const struct hf_seen *spec,
                  const Holdfast__V1__Spec *next)
 {
+    hf_plan_begin_row(plan, HF_ROW_SPEC);
     put_over(plan, SPEC(agent), spec, &next->base);
 }
 
@@ -290,6 +306,7 @@ void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
 {
     Holdfast__V1__CheckpointRef from = HOLDFAST__V1__CHECKPOINT_REF__INIT;
 
+    hf_plan_begin_row(plan, HF_ROW_START_BY_COMMAND);
     from.seq = restored;
     put_live(plan, start);
     guard_mod(plan, COMMAND(start->host, start->agent), command);
@@ -303,26 +320,41 @@ void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
                          task->task->checkpoint != NULL ? &from : NULL);
 }
 
-void hf_row_boot_start(struct hf_plan *plan, const struct hf_start *start)
+static void put_live_unordered(struct hf_plan *plan, const struct hf_start *start)
 {
     put_live(plan, start);
     guard_absent(plan, COMMAND(start->host, start->agent));
 }
 
+void hf_row_boot_start(struct hf_plan *plan, const struct hf_start *start)
+{
+    hf_plan_begin_row(plan, HF_ROW_BOOT_START);
+    put_live_unordered(plan, start);
+}
+
+void hf_row_rejoin(struct hf_plan *plan, const struct hf_start *start)
+{
+    hf_plan_begin_row(plan, HF_ROW_REJOIN);
+    put_live_unordered(plan, start);
+}
+
 void hf_row_local_restart(struct hf_plan *plan, const struct hf_start *start)
 {
+    hf_plan_begin_row(plan, HF_ROW_LOCAL_RESTART);
     guard_absent(plan, LEADER);
-    hf_row_boot_start(plan, start);
+    put_live_unordered(plan, start);
 }
 
 void hf_row_external_start(struct hf_plan *plan, const struct hf_start *start)
 {
+    hf_plan_begin_row(plan, HF_ROW_EXTERNAL_START);
     put_live(plan, start);
     hf_plan_delete(plan, COMMAND(start->host, start->agent));
 }
 
 void hf_row_reap(struct hf_plan *plan, const struct hf_life *life)
 {
+    hf_plan_begin_row(plan, HF_ROW_REAP);
     guard_life(plan, life);
     hf_plan_delete(plan, LIVE(life->agent));
 }
@@ -330,6 +362,7 @@ void hf_row_reap(struct hf_plan *plan, const struct hf_life *life)
 void hf_row_report(struct hf_plan *plan, const struct hf_life *life,
                    const struct hf_seen *report, const Holdfast__V1__Report *next)
 {
+    hf_plan_begin_row(plan, HF_ROW_REPORT);
     guard_life(plan, life);
     put_over(plan, REPORT(life->agent), report, &next->base);
 }
@@ -337,6 +370,7 @@ void hf_row_report(struct hf_plan *plan, const struct hf_life *life,
 void hf_row_end(struct hf_plan *plan, const struct hf_life *life, const struct hf_seen *exit,
                 const Holdfast__V1__Exit *next)
 {
+    hf_plan_begin_row(plan, HF_ROW_END);
     guard_life(plan, life);
     hf_plan_put(plan, EXIT(life->agent), &next->base, exit->text, 0);
     hf_plan_delete(plan, LIVE(life->agent));
@@ -345,6 +379,7 @@ void hf_row_end(struct hf_plan *plan, const struct hf_life *life, const struct h
 void hf_row_refuse(struct hf_plan *plan, const struct hf_refusal *refusal,
                    const struct hf_seen_task *task)
 {
+    hf_plan_begin_row(plan, HF_ROW_REFUSE);
     guard_key(plan, HOST_LIVE(refusal->host), refusal->host_create_rev, refusal->host_lease);
     guard_mod(plan, COMMAND(refusal->host, refusal->agent), &refusal->command);
     hf_plan_put(plan, EXIT(refusal->agent), &refusal->next_exit->base, refusal->exit.text, 0);
@@ -362,6 +397,7 @@ void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
     Holdfast__V1__Next step = HOLDFAST__V1__NEXT__INIT;
     const char *owner = next.owner != NULL ? next.owner->agent : NULL;
 
+    hf_plan_begin_row(plan, HF_ROW_RESET);
     guard_term(plan, term);
     guard_mod(plan, RECOVERY(next.id), recovery);
     hf_plan_guard(plan, LIVE(owner), HF_GUARD_GONE, hf_rows_owner_rev(task));
@@ -388,6 +424,7 @@ void hf_row_order(struct hf_plan *plan, const struct hf_term *term,
 {
     const char *host = order->command->host;
 
+    hf_plan_begin_row(plan, HF_ROW_ORDER);
     guard_term(plan, term);
     guard_mod(plan, HEALTH(order->agent), &order->health_seen);
     guard_absent(plan, COMMAND(host, order->agent));
@@ -406,6 +443,7 @@ void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
 {
     Holdfast__V1__Task next = *task->task;
 
+    hf_plan_begin_row(plan, HF_ROW_PROMOTE);
     guard_term(plan, term);
     guard_mod(plan, RECOVERY(next.id), recovery);
     next.next = NULL;
@@ -415,6 +453,7 @@ void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
 void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term,
                      const struct hf_withdrawal *w)
 {
+    hf_plan_begin_row(plan, HF_ROW_WITHDRAW);
     guard_term(plan, term);
     guard_mod(plan, COMMAND(w->host, w->agent), &w->command);
     hf_plan_delete(plan, COMMAND(w->host, w->agent));
@@ -429,6 +468,7 @@ void hf_row_take_back(struct hf_plan *plan, const struct hf_term *term,
 {
     Holdfast__V1__Task next = *task->task;
 
+    hf_plan_begin_row(plan, HF_ROW_TAKE_BACK);
     guard_term(plan, term);
     next.reason = (char *)reason;
     next.reserved_for = (char *)"";
@@ -441,6 +481,7 @@ void hf_row_review(struct hf_plan *plan, const struct hf_term *term,
 {
     Holdfast__V1__Task next = *task->task;
 
+    hf_plan_begin_row(plan, HF_ROW_REVIEW);
     guard_term(plan, term);
     if (next.owner != NULL)
         hf_plan_guard(plan, LIVE(next.owner->agent), HF_GUARD_GONE, hf_rows_owner_rev(task));
@@ -467,10 +508,11 @@ void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
 void hf_row_want(struct hf_plan *plan, const char *agent, const struct hf_seen *wanted,
                  const Holdfast__V1__Wanted *next)
 {
+    hf_plan_begin_row(plan, HF_ROW_WANT);
     put_over(plan, WANTED(agent), wanted, &next->base);
 }
 
-void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec)
+static void delete_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec)
 {
     guard_absent(plan, LIVE(agent));
     guard_mod(plan, SPEC(agent), spec);
@@ -481,11 +523,18 @@ void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct h
     hf_plan_delete(plan, HEALTH(agent));
 }
 
+void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec)
+{
+    hf_plan_begin_row(plan, HF_ROW_REMOVE_AGENT);
+    delete_agent(plan, agent, spec);
+}
+
 void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *agent,
                   const struct hf_seen *spec)
 {
+    hf_plan_begin_row(plan, HF_ROW_SWEEP);
     guard_term(plan, term);
-    hf_row_remove_agent(plan, agent, spec);
+    delete_agent(plan, agent, spec);
 }
 
 static void delete_chain(struct hf_plan *plan, const char *task)
@@ -520,6 +569,7 @@ void hf_row_remove_task(struct hf_plan *plan, const struct hf_seen_task *task)
 
 void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record)
 {
+    hf_plan_begin_row(plan, HF_ROW_REMOVE_HOST);
     guard_absent(plan, HOST_LIVE(host));
     guard_mod(plan, HOST(host), record);
     hf_plan_delete(plan, HOST(host));
@@ -528,6 +578,7 @@ void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_
 void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_key key,
                   const struct hf_seen *target, const ProtobufCMessage *next)
 {
+    hf_plan_begin_row(plan, HF_ROW_WRITE);
     guard_term(plan, term);
     guard_mod(plan, key, target);
     if (next != NULL)
@@ -539,16 +590,19 @@ void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_ke
 void hf_row_operate(struct hf_plan *plan, struct hf_key key, const struct hf_seen *target,
                     const ProtobufCMessage *next)
 {
+    hf_plan_begin_row(plan, HF_ROW_OPERATE);
     put_over(plan, key, target, next);
 }
 
 void hf_row_lead(struct hf_plan *plan, const struct hf_term *term)
 {
+    hf_plan_begin_row(plan, HF_ROW_LEAD);
     guard_term(plan, term);
 }
 
 void hf_row_event(struct hf_plan *plan, int64_t seq, const Holdfast__V1__Event *event)
 {
+    hf_plan_begin_row(plan, HF_ROW_EVENT);
     guard_absent(plan, EVENT(seq));
     hf_plan_put(plan, EVENT(seq), &event->base, NOTHING, 0);
 }

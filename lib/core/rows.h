@@ -92,8 +92,11 @@ void hf_row_start_by_command(struct hf_plan *plan, const struct hf_start *start,
                              const struct hf_seen *command, const struct hf_seen_task *task,
                              int64_t restored);
 
-/* boot start, and rejoin with the same instance id: also no command on this host. live. */
+/* boot start: also no command on this host. live. */
 void hf_row_boot_start(struct hf_plan *plan, const struct hf_start *start);
+
+/* rejoin: as boot start. live, with the same instance id. */
+void hf_row_rejoin(struct hf_plan *plan, const struct hf_start *start);
 
 /* local restart: as boot start, and nobody leads. */
 void hf_row_local_restart(struct hf_plan *plan, const struct hf_start *start);

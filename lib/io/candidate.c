@@ -191,7 +191,9 @@ static int campaign(struct hf_candidate *candidate, int64_t lease)
 {
     const struct hf_candidate_config *cfg = &candidate->cfg;
     struct hf_bytes value = cfg->get_value != NULL ? cfg->get_value(cfg->arg) : cfg->value;
-    struct hf_plan_guard guard = { .what = HF_GUARD_ABSENT, .key = cfg->key };
+    struct hf_plan_guard guard = { .what = HF_GUARD_ABSENT,
+                                   .row = HF_ROW_CAMPAIGN,
+                                   .key = cfg->key };
     struct hf_plan_write put = {
         .key = cfg->key, .value = value.data, .value_len = value.len, .lease = lease
     };
@@ -203,8 +205,8 @@ static int resign(struct hf_candidate *candidate, int64_t lease, hf_rev term)
 {
     const char *key = candidate->cfg.key;
     struct hf_plan_guard guards[] = {
-        { .what = HF_GUARD_CREATE, .value = term, .key = key },
-        { .what = HF_GUARD_LEASE, .value = lease, .key = key },
+        { .what = HF_GUARD_CREATE, .row = HF_ROW_RESIGN, .value = term, .key = key },
+        { .what = HF_GUARD_LEASE, .row = HF_ROW_RESIGN, .value = lease, .key = key },
     };
 
     return send_txn(candidate, guards, 2, &(struct hf_plan_write){ .key = key });

@@ -126,9 +126,11 @@ static int compare_some(struct hf_proof *proof)
         const struct hf_proof_key *key = &proof->keys[proof->begun];
 
         guards[count++] = (struct hf_plan_guard){ .what = HF_GUARD_CREATE,
+                                                  .row = HF_ROW_PROOF,
                                                   .value = key->create_rev,
                                                   .key = key->text };
         guards[count++] = (struct hf_plan_guard){ .what = HF_GUARD_LEASE,
+                                                  .row = HF_ROW_PROOF,
                                                   .value = proof->lease,
                                                   .key = key->text };
     }

@@ -82,14 +82,6 @@ static struct hfs_compare compare_of(const struct hf_plan_guard *guard)
     return compare;
 }
 
-/* It holds whatever the key is. Its name stays: whoever brings the Txn looks at that. */
-static void void_compare(struct hfs_compare *compare)
-{
-    compare->target = HFS_TARGET_VERSION;
-    compare->relation = HFS_GREATER;
-    compare->number = -1;
-}
-
 static struct hfs_op op_of(const struct hf_plan_write *write)
 {
     struct hfs_op op = { .kind = HFS_DELETE };
@@ -130,7 +122,7 @@ static void decode_txn(struct hf_call *call, struct hfs_outcome *outcome)
 static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn, void *arg,
                      struct hf_call **ret_call)
 {
-    const struct hfs_client *client = self;
+    const struct hfs_net *net = ((const struct hfs_client *)self)->net;
     struct hfs_compare compares[HF_TXN_MAX_OPS];
     struct hfs_op ops[HF_TXN_MAX_OPS];
     struct hfs_op look = { .kind = HFS_RANGE };
@@ -140,8 +132,8 @@ static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn,
         return HF_ELIMIT;
     for (size_t i = 0; i < txn->guard_count; i++) {
         compares[i] = compare_of(&txn->guards[i]);
-        if (hfs_dropped_has(client->net->dropped, client->process, &txn->guards[i]))
-            void_compare(&compares[i]);
+        compares[i].aimed = hfs_dropped_has(net->aim.at, net->census, &txn->guards[i]);
+        compares[i].dropped = compares[i].aimed && net->aim.drops;
     }
     for (size_t i = 0; i < txn->write_count; i++)
         ops[i] = op_of(&txn->writes[i]);

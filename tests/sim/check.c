@@ -89,12 +89,23 @@ static void release_changes(struct hfs_check *check)
     check->change_count = 0;
 }
 
+/* Others may use the same etcd. */
+static bool is_foreign(const struct hfs_entry *entry)
+{
+    static const char OURS[] = "/holdfast";
+    enum { LEN = sizeof OURS - 1 };
+
+    return entry->key->len < LEN || memcmp(entry->key->bytes, OURS, LEN) != 0;
+}
+
 static void take_entry(struct hfs_check *check, const struct hfs_entry *entry)
 {
     size_t prefix = sizeof "/holdfast//" - 1 + strlen(check->ns);
     struct c_change *change;
     const ProtobufCMessageDescriptor *type;
 
+    if (is_foreign(entry))
+        return;
     hfs_grow(&check->changes, &check->change_cap, check->change_count + 1, sizeof *change);
     change = &check->changes[check->change_count];
     *change = (struct c_change){ .entry = entry, .deleted = entry->version == 0 };
@@ -457,6 +468,18 @@ const char *hfs_check_get_live_host(const struct hfs_check *check, const char *a
 static bool is_open(const struct c_task *task)
 {
     return task->exists && !hfs_check_is_final(task->state);
+}
+
+const char *hfs_check_find_task(const struct hfs_check *check, const char *agent)
+{
+    for (size_t i = 0; i < check->task_count; i++) {
+        const struct c_task *task = &check->tasks[i];
+
+        if (is_open(task) &&
+            (strcmp(task->owner, agent) == 0 || strcmp(task->reserved_for, agent) == 0))
+            return task->name;
+    }
+    return NULL;
 }
 
 struct hfs_check_rest hfs_check_get_rest(const struct hfs_check *check,

@@ -95,6 +95,8 @@ bool hfs_check_has_spec(const struct hfs_check *check, const char *agent);
 bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent);
 /* Of a task: a Holdfast__V1__Task__State, or -1 when there is none. */
 int hfs_check_get_state(const struct hfs_check *check, const char *task);
+/* One that the agent owns, or that waits for it; NULL: none. */
+const char *hfs_check_find_task(const struct hfs_check *check, const char *agent);
 const char *hfs_check_get_live_host(const struct hfs_check *check, const char *agent);
 
 struct hfs_check_counts {

@@ -72,10 +72,16 @@ static const char *instance_of(struct hfs_check *check, const char *agent)
 
 /* Lives. */
 
+/* What a backup brought back is older than it looks. */
+static bool is_of_this_past(const struct hfs_check *check, hf_ms moment)
+{
+    return !check->was_restored || moment > check->restored_at;
+}
+
 /* What says how it is started may be another one, or gone, since that was decided. */
 static void judge_spec(struct hfs_check *check, const struct c_agent *agent)
 {
-    if (agent->spec_at >= check->letter->made_at && !hfs_check_is_void(check))
+    if (agent->spec_at >= check->letter->made_at && is_of_this_past(check, agent->spec_at))
         hfs_check_violate(check, "I12 %s is started by a spec that was %s meanwhile",
                           agent->name, agent->removed ? "removed" : "changed");
 }
@@ -113,11 +119,22 @@ static void judge_start(struct hfs_check *check, const struct c_agent *agent,
                           agent->name);
 }
 
+/* Who is not there any more is taken from the list, and nobody else. */
+static void judge_reaped(struct hfs_check *check, const struct c_agent *agent)
+{
+    if (check->writer != NULL && check->writer->role == HFS_AGENTD &&
+        find_change(check, HF_KEY_AGENT_EXIT, agent->name) == NULL &&
+        hfs_check_find_process(check, agent->life.instance) != NULL)
+        hfs_check_violate(check, "I2 %s is reaped while it runs", agent->name);
+}
+
 static void judge_live(struct hfs_check *check, const struct c_change *change)
 {
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
 
+    if (change->deleted)
+        judge_reaped(check, agent);
     if (change->deleted || live == NULL)
         return;
     if (change->entry->lease == 0)
@@ -214,6 +231,15 @@ static bool has_owner(const Holdfast__V1__Task *task)
     return task->owner != NULL && task->owner->agent[0] != '\0';
 }
 
+/* A revision may be given out twice, where etcd was restored; a lease never is. */
+static bool is_lease_of(struct hfs_check *check, const Holdfast__V1__Owner *owner)
+{
+    const struct c_change *change = find_change(check, HF_KEY_AGENT_LIVE, owner->agent);
+
+    return change != NULL || owner->incarnation == NULL ||
+           owner->incarnation->lease_id == hfs_check_agent(check, owner->agent)->life.lease;
+}
+
 static void judge_taken(struct hfs_check *check, const struct c_task *old,
                         const struct c_change *change, const Holdfast__V1__Task *task)
 {
@@ -223,7 +249,8 @@ static void judge_taken(struct hfs_check *check, const struct c_task *old,
     if (old->reserved_for[0] != '\0' && strcmp(old->reserved_for, task->owner->agent) != 0)
         hfs_check_violate(check, "I3 %s was taken by %s, but reserved for %s", old->name,
                           task->owner->agent, old->reserved_for);
-    if (!is_live(check, task->owner->agent, owner_rev_of(task, change)))
+    if (!is_live(check, task->owner->agent, owner_rev_of(task, change)) ||
+        !is_lease_of(check, task->owner))
         hfs_check_violate(check, "I3 %s was taken by %s, which is not registered as %lld",
                           old->name, task->owner->agent, (long long)owner_rev_of(task, change));
 }
@@ -274,7 +301,7 @@ static void judge_owner(struct hfs_check *check, const struct c_task *old,
     else if (had && old->owner_rev != owner_rev_of(task, change))
         judge_adopted(check, old, change, task);
     else if (had && wrote(old, change->record, HF_WRITER_OWNER) &&
-             !is_live(check, old->owner, old->owner_rev))
+             (!is_live(check, old->owner, old->owner_rev) || !is_lease_of(check, task->owner)))
         hfs_check_violate(check, "I2 %s was changed by a life of %s that is gone", old->name,
                           old->owner);
 }
@@ -572,7 +599,8 @@ static void judge_writer(struct hfs_check *check, const struct c_change *change)
     if (lease == NULL || lease->owner != check->writer)
         hfs_check_violate(check, "I4 %s writes %.*s and does not lead", check->writer->name,
                           (int)change->entry->key->len, change->entry->key->bytes);
-    else if (check->letter->made_at <= check->leader_since && !hfs_check_is_void(check))
+    else if (check->letter->made_at <= check->leader_since &&
+             is_of_this_past(check, check->leader_since))
         hfs_check_violate(check, "I4 %s writes %.*s with what it sent before its term began",
                           check->writer->name, (int)change->entry->key->len,
                           change->entry->key->bytes);
@@ -596,6 +624,15 @@ static void judge_refusal(struct hfs_check *check, const struct c_change *change
                           change->key.sub, change->key.name);
 }
 
+static void judge_hosts_and_specs(struct hfs_check *check, const struct c_change *change)
+{
+    if (change->key.kind == HF_KEY_HOST_LIVE && change->entry->version > 1)
+        hfs_check_violate(check, "I1 %s is registered again while it is", change->key.name);
+    if (change->key.kind == HF_KEY_AGENT_SPEC && change->deleted &&
+        hfs_check_agent(check, change->key.name)->life.present)
+        hfs_check_violate(check, "I1 %s is removed while it is registered", change->key.name);
+}
+
 /* What hangs on a lease that etcd ended by itself: whoever holds it has not been told. */
 static void note_lost_lease(struct hfs_check *check, const struct c_change *change)
 {
@@ -616,6 +653,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
 
     judge_writer(check, change);
     note_lost_lease(check, change);
+    judge_hosts_and_specs(check, change);
     switch (change->key.kind) {
     case HF_KEY_AGENT_LIVE: judge_live(check, change); break;
     case HF_KEY_AGENT_REPORT:

@@ -110,7 +110,8 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     hfs_must(hfs_etcd_new(&(struct hfs_etcd_config){ .seed = cfg->seed + 1 }, &cluster->etcd));
     hfs_net_init(&cluster->net, &cluster->world, cluster->etcd);
     cluster->net.faults.delay_max = 3;
-    cluster->net.dropped = cfg->dropped;
+    cluster->net.aim = cfg->aim;
+    cluster->net.census = cfg->census;
     cluster->check = hfs_check_new(&cluster->world, cluster->etcd, HFS_NS);
     hfs_check_set_calm(cluster->check, cfg->calm);
     cluster->net.on_commit = on_commit;

@@ -22,8 +22,6 @@ enum {
     HFS_TEXT = 48,
 };
 
-#define HFS_NS "sim"
-
 /* What a program does with its life. */
 enum hfs_program_kind {
     HFS_WORKER,        /* takes tasks, step by step */
@@ -69,7 +67,8 @@ struct hfs_cluster_config {
     hf_ms keep_chain;          /* of a task that is over; 0: as long as by default */
     bool note_values;          /* in the transcript */
     uint64_t mutants;          /* rules that are missing (core/mutant.h) */
-    const struct hfs_dropped *dropped; /* compares that are left out, or NULL */
+    struct hfs_aim aim;                /* of whoever keeps Txns back */
+    struct hfs_census *census;         /* NULL: nobody counts */
     bool calm;                         /* no message is slow: moments can be judged, too */
     bool priorities;                   /* tasks have some */
 };

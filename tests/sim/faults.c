@@ -289,6 +289,7 @@ static void restore(struct hfs_trouble *trouble)
         return;
     hfs_must(hfs_etcd_restore(cluster->etcd, trouble->snapshot));
     cluster->net.pumped = 0;
+    cluster->net.relapsed = true;
     hfs_check_restored(cluster->check);
     hfs_net_poke(&cluster->net);
 }
@@ -315,6 +316,18 @@ static const char *task_name(unsigned number, char text[HFS_TEXT])
     return text;
 }
 
+static void cancel(struct hfs_cluster *cluster, unsigned number)
+{
+    char text[HFS_TEXT];
+    const char *task = task_name(number, text);
+
+    if (number >= HFS_FAULT_OF_AGENT)
+        task =
+            hfs_check_find_task(cluster->check, agent_of(cluster, number - HFS_FAULT_OF_AGENT));
+    if (task != NULL)
+        hfs_person_cancel(cluster, task);
+}
+
 /* What a person does. */
 static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault)
 {
@@ -328,7 +341,7 @@ static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault
     case HFS_FAULT_STOP: hfs_person_want(cluster, agent_of(cluster, fault->a), false); break;
     case HFS_FAULT_START: hfs_person_want(cluster, agent_of(cluster, fault->a), true); break;
     case HFS_FAULT_RESTART: hfs_person_restart(cluster, agent_of(cluster, fault->a)); break;
-    case HFS_FAULT_CANCEL: hfs_person_cancel(cluster, task_name(fault->a, task)); break;
+    case HFS_FAULT_CANCEL: cancel(cluster, fault->a); break;
     case HFS_FAULT_RETRY: hfs_person_retry(cluster, task_name(fault->a, task)); break;
     case HFS_FAULT_REMOVE: hfs_person_remove(cluster, agent_of(cluster, fault->a)); break;
     case HFS_FAULT_LOSE_HOST:

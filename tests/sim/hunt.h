@@ -9,7 +9,7 @@
 struct hfs_hunt {
     uint64_t from, seeds; /* of each mutant, at most */
     unsigned jobs;
-    const char *only; /* the name of one mutant; NULL: all */
+    const char *only; /* the name of one mutant, or how several begin ("RESET_*"); NULL: all */
 };
 
 /* Prints what became of each, by which invariant, and why the others harm nothing. False when a

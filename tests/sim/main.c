@@ -10,6 +10,7 @@
 #include "sim/hunt.h"
 #include "sim/mutants.h"
 #include "sim/profile.h"
+#include "sim/replay.h"
 #include "sim/scenario.h"
 #include "sim/speed.h"
 
@@ -18,12 +19,12 @@ enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 440 };
 struct options {
     uint64_t from, seeds;
     unsigned jobs;
-    bool trace, values, shrink, speed, mutants;
+    bool trace, values, shrink, speed, mutants, control;
     bool survey; /* goes on after a failure, and tells of each in one line */
     const char *scenario, *scenarios; /* a file, a folder of them */
     bool update;
-    const struct hfs_mutant *mutant;   /* NULL: nothing is missing */
-    const struct hfs_profile *profile; /* NULL: drawn at large */
+    const char *mutant;  /* NULL: nothing is missing */
+    const char *profile; /* NULL: drawn at large */
 };
 
 /* The last moments. */
@@ -80,37 +81,39 @@ static void tell_story(const struct hfs_run *run)
     free(ring);
 }
 
-/* Leaves out one thing after the other, as long as it still fails. */
+/* Leaves out one thing after the other, as long as it still fails in the same way. */
 
-static bool still_fails(const struct hfs_run *run)
+static bool still_fails(const struct hfs_run *run, const char *why)
 {
-    return !hfs_run(run, NULL, NULL).ok;
+    struct hfs_verdict verdict = hfs_run(run, NULL, NULL);
+
+    return !verdict.ok && hfs_replay_is_same(verdict.why, why);
 }
 
-static void shrink_faults(struct hfs_run *run)
+static void shrink_faults(struct hfs_run *run, const char *why)
 {
     for (unsigned i = 0; i < run->fault_count; i++) {
         if (run->faults[i].off)
             continue;
         run->faults[i].off = true;
-        if (!still_fails(run))
+        if (!still_fails(run, why))
             run->faults[i].off = false;
     }
 }
 
-static void shrink_cast(struct hfs_run *run)
+static void shrink_cast(struct hfs_run *run, const char *why)
 {
     struct hfs_run smaller;
 
     for (smaller = *run; smaller.cluster.controllers > 1;) {
         smaller.cluster.controllers--;
-        if (!still_fails(&smaller))
+        if (!still_fails(&smaller, why))
             break;
         *run = smaller;
     }
     for (smaller = *run; smaller.cluster.agent_count > 1;) {
         smaller.cluster.agent_count--;
-        if (!still_fails(&smaller))
+        if (!still_fails(&smaller, why))
             break;
         *run = smaller;
     }
@@ -118,18 +121,31 @@ static void shrink_cast(struct hfs_run *run)
     smaller.cluster.corrupt_percent = smaller.cluster.missing_percent = 0;
     smaller.cluster.poison_percent = smaller.cluster.make_fail_percent = 0;
     smaller.cluster.stubborn_percent = 0;
-    if (still_fails(&smaller))
+    if (still_fails(&smaller, why))
         *run = smaller;
 }
 
-static void shrink(struct hfs_run *run)
+static void shrink(struct hfs_run *run, const char *why)
 {
-    shrink_faults(run);
-    shrink_cast(run);
-    shrink_faults(run);
+    shrink_faults(run, why);
+    shrink_cast(run, why);
+    shrink_faults(run, why);
 }
 
 /* Seeds. */
+
+static void print_replay(const struct options *options, uint64_t seed)
+{
+    struct hfs_replay replay = { .seed = seed,
+                                 .profile = options->profile,
+                                 .mutant = options->mutant,
+                                 .control = options->control };
+    char text[256];
+
+    hfs_replay_format(&replay, text, sizeof text);
+    (void)printf("replay: %s\n", text);
+    (void)fflush(stdout);
+}
 
 static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_time)
 {
@@ -137,15 +153,12 @@ static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_ti
     struct hfs_verdict verdict;
 
     if (options->profile != NULL)
-        hfs_profile_draw(run, seed, options->profile);
+        hfs_profile_draw(run, seed, hfs_profile_find(options->profile));
     else
         hfs_run_draw(run, seed);
     run->cluster.note_values = options->values;
-    if (options->mutant != NULL) {
-        run->cluster.mutants = options->mutant->rules;
-        run->cluster.dropped =
-            options->mutant->dropped.writer != HFS_NOBODY ? &options->mutant->dropped : NULL;
-    }
+    if (options->mutant != NULL)
+        hfs_mutant_apply(hfs_mutants_find(options->mutant), options->control, run);
     verdict = hfs_run(run, options->trace ? print_line : NULL, NULL);
     *ret_time += verdict.time;
     if (options->trace)
@@ -158,12 +171,10 @@ static bool run_seed(const struct options *options, uint64_t seed, hf_ms *ret_ti
     if (!verdict.ok) {
         (void)printf("seed %llu: %s\n", (unsigned long long)seed, verdict.why);
         if (options->shrink)
-            shrink(run);
+            shrink(run, verdict.why);
         if (!options->trace && !options->survey)
             tell_story(run);
-        (void)printf("replay: ./dev test sim --seeds 1 --from %llu\n",
-                     (unsigned long long)seed);
-        (void)fflush(stdout);
+        print_replay(options, seed);
     }
     free(run);
     return verdict.ok;
@@ -215,7 +226,7 @@ static int hunt_mutants(const struct options *options)
     struct hfs_hunt hunt = { .from = options->from,
                              .seeds = options->seeds,
                              .jobs = options->jobs,
-                             .only = options->mutant != NULL ? options->mutant->name : NULL };
+                             .only = options->mutant };
 
     return hfs_hunt(&hunt) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -253,8 +264,8 @@ static int usage(void)
     (void)fprintf(stderr,
                   "usage: holdfast-sim [--seeds N] [--from S] [--jobs J] [--trace] [--values]\n"
                   "                    [--shrink] [--survey] [--profile NAME]\n"
-                  "                    [--mutant NAME]\n"
-                  "       holdfast-sim --mutants [--mutant NAME] [--seeds N] [--from S]\n"
+                  "                    [--mutant NAME [--control]]\n"
+                  "       holdfast-sim --mutants [--mutant NAME*] [--seeds N] [--from S]\n"
                   "                    [--jobs J]\n"
                   "       holdfast-sim --speed\n"
                   "       holdfast-sim --scenario FILE [--update]\n"
@@ -286,6 +297,7 @@ int main(int argc, char **argv)
         { "values", no_argument, NULL, 'v' },
         { "mutant", required_argument, NULL, 'm' },
         { "mutants", no_argument, NULL, 'M' },
+        { "control", no_argument, NULL, 'k' },
         { "profile", required_argument, NULL, 'p' },
         { NULL, 0, NULL, 0 },
     };
@@ -306,13 +318,16 @@ int main(int argc, char **argv)
         case 'c': options.scenario = optarg; break;
         case 'C': options.scenarios = optarg; break;
         case 'u': options.update = true; break;
-        case 'm': ok = (options.mutant = hfs_mutants_find(optarg)) != NULL && ok; break;
-        case 'p': ok = (options.profile = hfs_profile_find(optarg)) != NULL && ok; break;
+        case 'm': options.mutant = optarg; break;
+        case 'p': ok = hfs_profile_find(options.profile = optarg) != NULL && ok; break;
+        case 'k': options.control = true; break;
         case 'M': options.mutants = true; break;
         case 'v': options.values = true; break;
         default: return usage();
         }
     }
+    if (options.mutant != NULL && !options.mutants)
+        ok = hfs_mutants_find(options.mutant) != NULL && ok;
     if (!ok)
         return usage();
     options.jobs = (unsigned)jobs;

@@ -76,6 +76,9 @@ enum hfs_fate {
     HFS_LATER,    /* etcd does not answer yet: serve the same again after hfs_etcd_next() */
 };
 
+/* Whether it would hold now. */
+bool hfs_compare_holds(const struct hfs_etcd *etcd, const struct hfs_compare *compare);
+
 /* Gives a request to a member; returns an enum hfs_fate, or HF_ENOMEM: nobody knows what was
  * done. A request that the model refuses is answered, with answer->err set and nothing done. */
 int hfs_etcd_serve(struct hfs_etcd *etcd, unsigned index, const struct hfs_request *request,

@@ -74,6 +74,8 @@ struct hfs_compare {
     enum hfs_relation relation;
     int64_t number;        /* of all targets but the value */
     struct hf_bytes value; /* of HFS_TARGET_VALUE */
+    bool aimed;            /* by whoever keeps Txns back (sim/net.h) */
+    bool dropped;          /* etcd never sees it */
 };
 
 struct hfs_txn {

@@ -155,7 +155,7 @@ static int order_of_numbers(const struct hfs_entry *entry, const struct hfs_comp
     return (number > compare->number) - (number < compare->number);
 }
 
-static bool holds(const struct hfs_etcd *etcd, const struct hfs_compare *compare)
+bool hfs_compare_holds(const struct hfs_etcd *etcd, const struct hfs_compare *compare)
 {
     static const struct hfs_entry ABSENT = { 0 };
     const struct hfs_entry *entry = hfs_store_get(&etcd->store, compare->key);
@@ -179,7 +179,7 @@ static bool holds(const struct hfs_etcd *etcd, const struct hfs_compare *compare
 static bool all_hold(const struct hfs_etcd *etcd, const struct hfs_txn *txn)
 {
     for (size_t i = 0; i < txn->compare_count; i++) {
-        if (!holds(etcd, &txn->compares[i]))
+        if (!txn->compares[i].dropped && !hfs_compare_holds(etcd, &txn->compares[i]))
             return false;
     }
     return true;

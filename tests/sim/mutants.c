@@ -1,8 +1,7 @@
 #include "sim/mutants.h"
 
+#include <stdio.h>
 #include <string.h>
-
-#include "sim/cluster.h"
 
 #define ABSENT (1U << HF_GUARD_ABSENT)
 #define MOD    (1U << HF_GUARD_MOD)
@@ -10,17 +9,8 @@
 #define GONE   (1U << HF_GUARD_GONE)
 #define LEASE  (1U << HF_GUARD_LEASE)
 #define TEXT   (1U << HF_GUARD_TEXT)
-#define SAME   (MOD | TEXT)
 
-/* Why some harm nothing. Every argument is from the table of transactions: which other compare
- * of the same Txn fails whenever the one that was left out would have. */
-static const char SAME_KEY[] =
-    "the other half of L implies it: a leader's key is put once and never put over, so the "
-    "revision that created it and the lease that it hangs on name the same key; and nobody "
-    "campaigns twice under one lease that lost its key (core/election)";
-static const char SAME_LIFE[] =
-    "create_revision(live), the other half of A, implies it: a live key is put once and never "
-    "put over, so the revision that created it names its lease, too";
+/* Why some harm nothing. */
 static const char BY_LIST[] = "M(meta) and M(clock) imply it: a mirror tells all that it "
                               "listed at one go, so whoever was "
                               "not told everything was told nothing, and all that can be "
@@ -28,7 +18,7 @@ static const char BY_LIST[] = "M(meta) and M(clock) imply it: a mirror tells all
                               "and the clock, which compare that there is none";
 static const char BY_HEAD[] =
     "M(task) implies it: the entry's number is that of the head + 1, and whoever put an entry "
-    "with that number has moved the head with the same Txn";
+    "with that number has moved the head with the same Txn; a backup has both or neither";
 static const char BY_SESSION[] =
     "the session takes nothing for unfrozen before a Txn sent after the freeze has committed, "
     "and "
@@ -41,60 +31,140 @@ static const char BY_WITHDRAWAL[] = "the rejoin compares that no command is ther
                                     "withdrawn, and adopts all of its tasks then or is killed";
 
 /* clang-format off */
+#define DROP(NAME, ROW, KIND, COMPARES, PROFILE, WHY)                                          \
+    { .name = #NAME, .profile = PROFILE, .equivalent = WHY,                                    \
+      .dropped = { HF_ROW_##ROW, HF_KEY_##KIND, COMPARES } }
+/* A, L and M(k). */
+#define LIFE(ROW, PROFILE, WHY)                                                                \
+    DROP(ROW##_LIFE, ROW, AGENT_LIVE, CREATE | LEASE, PROFILE, WHY)
+#define TERM(ROW, PROFILE, WHY)                                                                \
+    DROP(ROW##_TERM, ROW, LEADER, CREATE | LEASE, PROFILE, WHY)
+#define SAME(ROW, KIND, PROFILE, WHY)                                                          \
+    DROP(ROW##_##KIND, ROW, KIND, MOD | TEXT, PROFILE, WHY)
+/* One half of them, in all rows alike. */
+#define HALF(KIND, COMPARES, PROFILE, WHY)                                                     \
+    { .name = #KIND "_" #COMPARES, .profile = PROFILE, .equivalent = WHY,                      \
+      .dropped = { HFS_ANY_ROW, HF_KEY_##KIND, COMPARES } }
+#define NONE(ROW, KIND, PROFILE, WHY)                                                          \
+    DROP(ROW##_NO_##KIND, ROW, KIND, ABSENT, PROFILE, WHY)
+
 static const struct hfs_mutant MUTANTS[] = {
-    /* L and what goes with it: Txns of a controller. */
-#define CONTROLLER(NAME, KIND, COMPARES, PROFILE, TEXT)                                        \
-    { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
-      .dropped = { HFS_CONTROLLER, HF_KEY_##KIND, COMPARES } }
-    CONTROLLER(DROP_TERM, LEADER, CREATE | LEASE, "late", "that somebody else leads"),
-    CONTROLLER(DROP_CAMPAIGN, LEADER, ABSENT, "late", "that somebody leads already"),
-    CONTROLLER(DROP_TASK, TASK, SAME, "stops", "that the task was changed"),
-    CONTROLLER(DROP_TASK_TEXT, TASK, TEXT, "relapses", "that another past changed the task"),
-    CONTROLLER(DROP_RECOVERY, RECOVERY, SAME, "late", "that its recovery was counted"),
-    CONTROLLER(DROP_OWNER_GONE, AGENT_LIVE, GONE, "watches", "that its owner is live"),
-    CONTROLLER(DROP_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
-    CONTROLLER(DROP_HEALTH, HEALTH, SAME, "late", "that a start was ordered"),
-    CONTROLLER(DROP_COMMAND, COMMAND, SAME, "withdrawals", "that the command was served"),
-    CONTROLLER(DROP_NO_COMMAND, COMMAND, ABSENT, "unheard", "that a start is outstanding"),
-    CONTROLLER(DROP_SPEC, AGENT_SPEC, SAME, "specs", "that the agent is another one"),
-    CONTROLLER(DROP_WANTED, WANTED, SAME, "stops", "that it is wanted stopped"),
-    CONTROLLER(DROP_EVENT, EVENT, ABSENT, "late", "that the entry's number is taken"),
-    CONTROLLER(DROP_CLOCK, CLOCK, SAME, "late", "that the cluster clock has gone on"),
-    /* A and what goes with it: Txns of an agentd. */
-#define AGENTD(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
-    { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
-      .dropped = { HFS_AGENTD, HF_KEY_##KIND, COMPARES } }
-    AGENTD(AGENTD_LIFE, AGENT_LIVE, CREATE | LEASE, "late", "that the life is over"),
-    AGENTD(AGENTD_LIFE_CREATE, AGENT_LIVE, CREATE, "late", "that the life is another one"),
-    AGENTD(AGENTD_LIVE_ABSENT, AGENT_LIVE, ABSENT, "late", "that the agent is live"),
-    AGENTD(AGENTD_TASK, TASK, SAME, "people", "that the task was changed"),
-    AGENTD(AGENTD_WANTED, WANTED, SAME, "stops", "that it is wanted stopped"),
-    AGENTD(AGENTD_SPEC, AGENT_SPEC, SAME, "people", "that the agent is another one"),
-    AGENTD(AGENTD_COMMAND, COMMAND, SAME, "orders", "that the command was withdrawn"),
-    AGENTD(AGENTD_NO_COMMAND, COMMAND, ABSENT, "orders", "that a start was ordered here"),
-    AGENTD(AGENTD_NO_LEADER, LEADER, ABSENT, "headless", "that somebody leads"),
-    AGENTD(AGENTD_HOST_LIVE, HOST_LIVE, CREATE | LEASE, "refusals", "that the host is another"),
-    AGENTD(AGENTD_REPORT, AGENT_REPORT, SAME, "late", "that a later report is there"),
-    /* A person, or a program that speaks for one. */
-#define PERSON(NAME, KIND, COMPARES, PROFILE, TEXT)                                            \
-    { .name = #NAME, .text = TEXT, .profile = PROFILE,                                         \
-      .dropped = { HFS_PERSON, HF_KEY_##KIND, COMPARES } }
-    PERSON(PERSON_SUBMIT, TASK, ABSENT, "people", "that the task is there already"),
-    PERSON(PERSON_TASK, TASK, SAME, "people", "that the task was changed"),
-    PERSON(PERSON_WANTED, WANTED, SAME, "people", "that somebody else has spoken"),
-    /* Without these nothing can happen. */
-    { .name = "DROP_LEADER", .text = "that the key of this lease is another one",
-      .dropped = { HFS_CONTROLLER, HF_KEY_LEADER, CREATE }, .profile = "late",
-      .equivalent = SAME_KEY },
-    { .name = "DROP_LEADER_LEASE", .text = "that the key hangs on another lease",
-      .dropped = { HFS_CONTROLLER, HF_KEY_LEADER, LEASE }, .profile = "late",
-      .equivalent = SAME_KEY },
-    { .name = "AGENTD_LIFE_LEASE", .text = "that the live key hangs on another lease",
-      .dropped = { HFS_AGENTD, HF_KEY_AGENT_LIVE, LEASE }, .profile = "late",
-      .equivalent = SAME_LIFE },
-    { .name = "AGENTD_CHECKPOINT", .text = "that the entry is there",
-      .dropped = { HFS_AGENTD, HF_KEY_CHECKPOINT, ABSENT }, .profile = "late",
-      .equivalent = BY_HEAD },
+    NONE(SUBMIT, TASK, "aimed", NULL),
+    NONE(JOIN, HOST_LIVE, "aimed", NULL),
+    SAME(JOIN, HOST_RECORD, "aimed", NULL),
+    SAME(SPEC, AGENT_SPEC, "aimed", NULL),
+
+    NONE(START_BY_COMMAND, AGENT_LIVE, "aimed orders", NULL),
+    SAME(START_BY_COMMAND, AGENT_SPEC, "specs returns", NULL),
+    SAME(START_BY_COMMAND, WANTED, "stops aimed", NULL),
+    SAME(START_BY_COMMAND, COMMAND, "aimed", NULL),
+    SAME(START_BY_COMMAND, TASK, "cancelled", NULL),
+
+    NONE(BOOT_START, AGENT_LIVE, "aimed", NULL),
+    SAME(BOOT_START, AGENT_SPEC, "returns", NULL),
+    SAME(BOOT_START, WANTED, "returns", NULL),
+    NONE(BOOT_START, COMMAND, "aimed", NULL),
+
+    NONE(REJOIN, AGENT_LIVE, "aimed", NULL),
+    SAME(REJOIN, AGENT_SPEC, "returns", NULL),
+    SAME(REJOIN, WANTED, "aimed", NULL),
+    NONE(REJOIN, COMMAND, "aimed", NULL),
+
+    NONE(LOCAL_RESTART, LEADER, "leaderless headless", NULL),
+    NONE(LOCAL_RESTART, AGENT_LIVE, "leaderless headless", NULL),
+    SAME(LOCAL_RESTART, AGENT_SPEC, "leaderless headless", NULL),
+    SAME(LOCAL_RESTART, WANTED, "leaderless headless", NULL),
+    NONE(LOCAL_RESTART, COMMAND, "leaderless headless", NULL),
+
+    LIFE(REAP, "aimed", NULL),
+    LIFE(CLAIM, "aimed", NULL),
+    SAME(CLAIM, TASK, "aimed", NULL),
+    LIFE(TASK, "aimed", NULL),
+    SAME(TASK, TASK, "aimed", NULL),
+    LIFE(RELEASE, "aimed", NULL),
+    SAME(RELEASE, TASK, "aimed", NULL),
+    LIFE(CHECKPOINT, "aimed", NULL),
+    SAME(CHECKPOINT, TASK, "cancelled aimed", NULL),
+    NONE(CHECKPOINT, CHECKPOINT, "aimed", BY_HEAD),
+    LIFE(REPORT, "aimed", NULL),
+    SAME(REPORT, AGENT_REPORT, "aimed", NULL),
+    LIFE(END, "aimed", NULL),
+    LIFE(ADOPT, "aimed", NULL),
+    SAME(ADOPT, TASK, "aimed", NULL),
+
+    TERM(RESET, "terms", NULL),
+    SAME(RESET, TASK, "cancelled", NULL),
+    SAME(RESET, RECOVERY, "again cancelled", NULL),
+    SAME(RESET, HEALTH, "again terms", NULL),
+    DROP(RESET_OWNER_GONE, RESET, AGENT_LIVE, GONE, "watches relapsed", NULL),
+    TERM(ORDER, "terms", NULL),
+    SAME(ORDER, HEALTH, "aimed late orders", NULL),
+    NONE(ORDER, COMMAND, "unheard", NULL),
+    NONE(ORDER, AGENT_LIVE, "aimed", NULL),
+    SAME(ORDER, AGENT_SPEC, "specs", NULL),
+    SAME(ORDER, WANTED, "stops", NULL),
+    TERM(PROMOTE, "terms again", NULL),
+    SAME(PROMOTE, TASK, "again", NULL),
+    SAME(PROMOTE, RECOVERY, "again", NULL),
+    DROP(REFUSE_HOST, REFUSE, HOST_LIVE, CREATE | LEASE, "refusals aimed", NULL),
+    SAME(REFUSE, COMMAND, "aimed", NULL),
+    SAME(REFUSE, TASK, "cancelled", NULL),
+    TERM(WITHDRAW, "terms withdrawals", NULL),
+    SAME(WITHDRAW, COMMAND, "withdrawals", NULL),
+    SAME(WITHDRAW, HEALTH, "withdrawals", NULL),
+    SAME(WITHDRAW, TASK, "cancelled withdrawals", NULL),
+    SAME(WITHDRAW, RECOVERY, "cancelled withdrawals", NULL),
+    TERM(TAKE_BACK, "lazily", NULL),
+    SAME(TAKE_BACK, TASK, "lazily cancelled", NULL),
+    TERM(REVIEW, "terms again", NULL),
+    SAME(REVIEW, TASK, "again cancelled", NULL),
+    SAME(REVIEW, RECOVERY, "again", NULL),
+    DROP(REVIEW_OWNER_GONE, REVIEW, AGENT_LIVE, GONE, "again watches", NULL),
+
+    SAME(WANT, WANTED, "aimed", NULL),
+    SAME(CANCEL, TASK, "aimed", NULL),
+    SAME(RETRY, TASK, "aimed", NULL),
+    SAME(RETRY, RECOVERY, "aimed", NULL),
+    NONE(REMOVE_AGENT, AGENT_LIVE, "aimed", NULL),
+    SAME(REMOVE_AGENT, AGENT_SPEC, "aimed", NULL),
+    TERM(SWEEP, "aimed", NULL),
+    NONE(SWEEP, AGENT_LIVE, "aimed", NULL),
+    SAME(SWEEP, AGENT_SPEC, "aimed", NULL),
+    NONE(REMOVE_HOST, HOST_LIVE, "aimed", NULL),
+    SAME(REMOVE_HOST, HOST_RECORD, "aimed", NULL),
+
+    TERM(WRITE, "terms", NULL),
+    SAME(WRITE, META, "aimed", NULL),
+    SAME(WRITE, CLOCK, "aimed", NULL),
+    SAME(WRITE, HEALTH, "aimed", NULL),
+    SAME(WRITE, RECOVERY, "aimed", NULL),
+    SAME(OPERATE, HEALTH, "aimed", NULL),
+    TERM(LEAD, "terms", NULL),
+    NONE(EVENT, EVENT, "aimed", NULL),
+    NONE(NO_START, COMMAND, "unheard aimed", NULL),
+    DROP(RESIGN_TERM, RESIGN, LEADER, CREATE | LEASE, "aimed", NULL),
+    NONE(CAMPAIGN, LEADER, "aimed", NULL),
+    DROP(PROOF_LIFE, PROOF, AGENT_LIVE, CREATE | LEASE, "lies", NULL),
+    DROP(PROOF_HOST, PROOF, HOST_LIVE, CREATE | LEASE, "lies", NULL),
+    DROP(PROOF_TERM, PROOF, LEADER, CREATE | LEASE, "lies", NULL),
+
+    HALF(AGENT_LIVE, CREATE, "aimed", NULL),
+    HALF(AGENT_LIVE, LEASE, "relapsed", NULL),
+    HALF(HOST_LIVE, CREATE, "aimed relapsed", NULL),
+    HALF(HOST_LIVE, LEASE, "relapsed", NULL),
+    HALF(LEADER, CREATE, "aimed relapsed", NULL),
+    HALF(LEADER, LEASE, "relapsed", NULL),
+    HALF(HOST_RECORD, TEXT, "relapsed", NULL),
+    HALF(AGENT_SPEC, TEXT, "relapsed", NULL),
+    HALF(AGENT_REPORT, TEXT, "relapsed", NULL),
+    HALF(WANTED, TEXT, "relapsed", NULL),
+    HALF(HEALTH, TEXT, "relapsed", NULL),
+    HALF(TASK, TEXT, "relapsed", NULL),
+    HALF(COMMAND, TEXT, "relapsed", NULL),
+    HALF(RECOVERY, TEXT, "relapsed", NULL),
+    HALF(META, TEXT, "relapsed", NULL),
+    HALF(CLOCK, TEXT, "relapsed", NULL),
+
     /* Rules. */
 #define RULE(NAME, PROFILE, WHY)                                                               \
     { .name = #NAME, .rules = UINT64_C(1) << HF_MUTANT_##NAME, .profile = PROFILE,             \
@@ -126,7 +196,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_FREEZE, "calm", BY_KEEPER),
     RULE(NO_LOST_FREEZE, "calm", BY_KEEPER),
     RULE(KEEP_REPLACED, "orders", NULL),
-    RULE(KEEP_COMMANDED, "calm", BY_WITHDRAWAL),
+    RULE(KEEP_COMMANDED, "hold", BY_WITHDRAWAL),
     RULE(END_LATER, "people", NULL),
     RULE(NO_REAP, "people", NULL),
     RULE(BOOT_TWICE, NULL, NULL),
@@ -153,16 +223,68 @@ const struct hfs_mutant *hfs_mutants_find(const char *name)
     return NULL;
 }
 
-bool hfs_dropped_has(const struct hfs_dropped *dropped, const struct hfs_process *process,
+void hfs_mutant_apply(const struct hfs_mutant *mutant, bool only_aim, struct hfs_run *run)
+{
+    struct hfs_cluster_config *cfg = &run->cluster;
+
+    if (mutant->dropped.row != HF_ROW_NONE)
+        cfg->aim.at = &mutant->dropped;
+    cfg->aim.drops = !only_aim;
+    cfg->mutants = only_aim ? 0 : mutant->rules;
+}
+
+bool hfs_dropped_has(const struct hfs_dropped *dropped, struct hfs_census *census,
                      const struct hf_plan_guard *guard)
 {
+    unsigned bit = 1U << guard->what;
     char scratch[HF_KEY_SIZE];
     struct hf_key key;
+    bool has;
 
-    if (dropped == NULL || (dropped->compares & 1U << guard->what) == 0 ||
-        dropped->writer != process->role)
+    if ((dropped == NULL && census == NULL) ||
+        hf_key_parse(HFS_NS, hf_bytes_of(guard->key), scratch, &key, NULL) != HF_OK)
         return false;
-    return hf_key_parse(HFS_NS, (struct hf_bytes){ guard->key, strlen(guard->key) }, scratch,
-                        &key, NULL) == HF_OK &&
-           key.kind == dropped->kind;
+    has = dropped != NULL && (dropped->row == guard->row || dropped->row == HFS_ANY_ROW) &&
+          dropped->kind == key.kind && (dropped->compares & bit) != 0;
+    if (census != NULL) {
+        census->compares[guard->row][key.kind] |= (uint8_t)bit;
+        census->dropped += has;
+    }
+    return has;
+}
+
+static const char *const WHATS[] = {
+    [HF_GUARD_ABSENT] = "absent", [HF_GUARD_MOD] = "mod",     [HF_GUARD_CREATE] = "create",
+    [HF_GUARD_GONE] = "gone",     [HF_GUARD_LEASE] = "lease", [HF_GUARD_TEXT] = "text",
+};
+
+static unsigned left_out(int row, int kind)
+{
+    unsigned compares = 0;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        int its_row = (int)MUTANTS[i].dropped.row;
+
+        if ((its_row == row || its_row == (int)HFS_ANY_ROW) &&
+            (int)MUTANTS[i].dropped.kind == kind)
+            compares |= MUTANTS[i].dropped.compares;
+    }
+    return compares;
+}
+
+bool hfs_mutants_find_missing(const struct hfs_census *census, char *ret_text, size_t size)
+{
+    for (int row = 0; row < HF_ROWS; row++) {
+        for (int kind = 0; kind < HF_KEY_KINDS; kind++) {
+            unsigned missing = census->compares[row][kind] & ~left_out(row, kind);
+
+            if (missing == 0)
+                continue;
+            (void)snprintf(ret_text, size, "%s of key kind %d in row %s",
+                           WHATS[__builtin_ctz(missing)], kind,
+                           hf_row_name((enum hf_row)row));
+            return true;
+        }
+    }
+    return false;
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "etcd/kv.h"
+
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 static bool is_reached(const struct hfs_process *process, unsigned member)
@@ -34,6 +36,7 @@ static bool draw_loss(struct hfs_net *net)
 
 static void pump(struct hfs_net *net);
 static void wake_late(struct hfs_net *net, hfs_rev since);
+static void make_way(struct hfs_net *net, unsigned member, const struct hfs_request *request);
 
 static void set_clock(struct hfs_net *net)
 {
@@ -193,6 +196,7 @@ static void on_request(struct hfs_timer *timer)
     }
     hfs_must(hfs_etcd_advance(net->etcd, now));
     settle(net); /* what etcd did by itself was nobody's request */
+    make_way(net, exchange->member, exchange->letter->request);
     fate =
         hfs_etcd_serve(net->etcd, exchange->member, exchange->letter->request, &parcel->answer);
     hfs_must(fate);
@@ -226,9 +230,11 @@ static struct hfs_parcel *post(struct hfs_exchange *exchange, hf_ms delay)
 static void post_late(struct hfs_exchange *exchange)
 {
     struct hfs_net *net = exchange->net;
+    enum { RELAPSE_MS = 60000 }; /* what is kept back outlasts the way to a restore */
+    hf_ms least = net->aim.relapses && !net->relapsed ? RELAPSE_MS : 1;
     struct hfs_parcel *parcel =
-        post(exchange,
-             1 + (hf_ms)hfs_random_below(&net->world->random, (uint64_t)net->faults.late_max));
+        post(exchange, least + (hf_ms)hfs_random_below(&net->world->random,
+                                                       (uint64_t)net->faults.late_max));
 
     parcel->next = net->late;
     parcel->at = &net->late;
@@ -237,40 +243,158 @@ static void post_late(struct hfs_exchange *exchange)
     net->late = parcel;
 }
 
+static bool is_same(struct hf_bytes a, struct hf_bytes b)
+{
+    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
+
 static bool compares(const struct hfs_parcel *parcel, const struct hfs_entry *entry)
 {
     const struct hfs_txn *txn = &parcel->exchange->letter->request->txn;
     struct hf_bytes key = hfs_entry_key(entry);
 
     for (size_t i = 0; i < txn->compare_count; i++) {
-        if (txn->compares[i].key.len == key.len &&
-            memcmp(txn->compares[i].key.data, key.data, key.len) == 0)
+        if (is_same(txn->compares[i].key, key))
             return true;
     }
     return false;
 }
 
+/* Aims. */
+
+static bool is_aimed_at(const struct hfs_request *request)
+{
+    for (size_t i = 0; request->kind == HFS_TXN && i < request->txn.compare_count; i++) {
+        if (request->txn.compares[i].aimed)
+            return true;
+    }
+    return false;
+}
+
+/* Only what is aimed at stands between it and the store. */
+static bool is_worst(const struct hfs_net *net, const struct hfs_parcel *parcel)
+{
+    const struct hfs_txn *txn = &parcel->exchange->letter->request->txn;
+    bool stands = false;
+
+    for (size_t i = 0; i < txn->compare_count; i++) {
+        bool holds = hfs_compare_holds(net->etcd, &txn->compares[i]);
+
+        if (!holds && !txn->compares[i].aimed)
+            return false;
+        stands = stands || !holds;
+    }
+    return stands;
+}
+
+/* The revision that something kept back knows the key by; 0: none does. */
+static hfs_rev known_rev(const struct hfs_net *net, struct hf_bytes key)
+{
+    for (const struct hfs_parcel *parcel = net->late; parcel != NULL; parcel = parcel->next) {
+        const struct hfs_txn *txn = &parcel->exchange->letter->request->txn;
+
+        for (size_t i = 0; i < txn->compare_count; i++) {
+            const struct hfs_compare *compare = &txn->compares[i];
+
+            if (compare->relation == HFS_EQUAL && is_same(compare->key, key) &&
+                (compare->target == HFS_TARGET_MOD || compare->target == HFS_TARGET_CREATE) &&
+                compare->number > hfs_etcd_get_store(net->etcd)->revision)
+                return compare->number;
+        }
+    }
+    return 0;
+}
+
+/* Somebody else writes until the next revision is the one that is known. */
+static void pass_revisions(struct hfs_net *net, unsigned member, hfs_rev known)
+{
+    enum { MOST = 3000 };
+    struct hfs_request request = { .kind = HFS_PUT };
+
+    request.op.put.key = hf_bytes_of("/elsewhere");
+    request.op.put.value = hf_bytes_of("another's");
+    for (int i = 0; i < MOST && hfs_etcd_get_store(net->etcd)->revision + 1 < known; i++) {
+        struct hfs_answer *answer = NULL;
+        int fate = hfs_etcd_serve(net->etcd, member, &request, &answer);
+
+        free(answer);
+        if (fate != HFS_ANSWERED)
+            break;
+    }
+    settle(net);
+}
+
+static void make_way(struct hfs_net *net, unsigned member, const struct hfs_request *request)
+{
+    const struct hfs_ops *ops = &request->txn.then;
+    hfs_rev known = 0;
+
+    if (!net->aim.relapses || !net->relapsed || net->late == NULL || request->kind != HFS_TXN)
+        return;
+    for (size_t i = 0; i < ops->count && known == 0; i++) {
+        if (ops->list[i].kind == HFS_PUT)
+            known = known_rev(net, ops->list[i].put.key);
+    }
+    if (known != 0)
+        pass_revisions(net, member, known);
+}
+
+static void come_soon(struct hfs_net *net, struct hfs_parcel *parcel)
+{
+    enum { SOON_MS = 20 };
+
+    let_come(parcel);
+    hfs_timer_start(net->world, &parcel->timer,
+                    net->world->now +
+                        (hf_ms)hfs_random_below(&net->world->random, SOON_MS));
+}
+
+/* At once, before anybody else comes. Not always at the first occasion. */
+static void wake_aimed(struct hfs_net *net)
+{
+    enum { AIMED_PERCENT = 60 };
+
+    if (net->aim.relapses && !net->relapsed)
+        return;
+    for (struct hfs_parcel *parcel = net->late, *next; parcel != NULL; parcel = next) {
+        next = parcel->next;
+        if (!is_worst(net, parcel) ||
+            !hfs_random_percent(&net->world->random, AIMED_PERCENT))
+            continue;
+        hfs_note(net->world, "(what was kept back comes)");
+        let_come(parcel);
+        hfs_timer_start(net->world, &parcel->timer, net->world->now);
+    }
+}
+
 /* Not always at the first occasion: the next change may be the worse one. */
 static void wake_late(struct hfs_net *net, hfs_rev since)
 {
-    enum { SOON_MS = 20, WOKEN_PERCENT = 40 };
+    enum { WOKEN_PERCENT = 40 };
     const struct hfs_store *store = hfs_etcd_get_store(net->etcd);
     struct hfs_random *random = &net->world->random;
 
+    if (net->aim.at != NULL) {
+        wake_aimed(net);
+        return;
+    }
     for (size_t i = hfs_store_find(store, since + 1); i < store->log_count; i++) {
         for (struct hfs_parcel *parcel = net->late, *next; parcel != NULL; parcel = next) {
             next = parcel->next;
             if (!compares(parcel, store->log[i]) || !hfs_random_percent(random, WOKEN_PERCENT))
                 continue;
-            let_come(parcel);
-            hfs_timer_start(net->world, &parcel->timer,
-                            net->world->now + (hf_ms)hfs_random_below(random, SOON_MS));
+            come_soon(net, parcel);
         }
     }
 }
 
-static bool may_be_late(const struct hfs_net *net, const struct hfs_process *from)
+static bool may_be_late(const struct hfs_net *net, const struct hfs_process *from,
+                        const struct hfs_request *request)
 {
+    if (request->kind != HFS_TXN)
+        return false;
+    if (net->aim.at != NULL)
+        return is_aimed_at(request);
     return net->faults.late_role == HFS_NOBODY || net->faults.late_role == from->role;
 }
 
@@ -290,11 +414,15 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
     letter->refs++;
     if (net->on_send != NULL && net->on_send(from, letter, net->arg))
         return exchange;
-    if (letter->request->kind == HFS_TXN && may_be_late(net, from) &&
+    if (letter->withheld)
+        return exchange;
+    if (may_be_late(net, from, letter->request) &&
         hfs_random_percent(&net->world->random, net->faults.late_percent)) {
         post_late(exchange);
-        if (hfs_random_percent(&net->world->random, 50))
+        if (hfs_random_percent(&net->world->random, 50)) {
+            letter->withheld = net->aim.at != NULL;
             return exchange; /* else it is a copy that comes late */
+        }
     }
     if (!draw_loss(net))
         (void)post(exchange, draw_delay(net));

@@ -8,6 +8,8 @@
 
 #include "sim/world.h"
 
+#define HFS_NS "sim"
+
 /* All off to begin with; delay_max 0: one millisecond. */
 struct hfs_net_faults {
     hf_ms delay_max;         /* a message takes 1 ms to this */
@@ -18,6 +20,16 @@ struct hfs_net_faults {
     uint8_t late_percent;    /* of Txns, or of a copy of them, which are kept back ... */
     hf_ms late_max;          /* ... up to so long, and come when it is worst: see below */
     enum hfs_role late_role; /* ... of these alone, and then at any time; HFS_NOBODY: of all */
+};
+
+/* Whoever keeps Txns back may have an aim, which is one compare: while any are kept back, it is
+ * those that have it, and they come when all that they compare holds but for this. After a
+ * restore somebody else uses the same etcd meanwhile, just so much that a key gets the revision
+ * that they know it by. */
+struct hfs_aim {
+    const struct hfs_dropped *at; /* NULL: no aim */
+    bool drops;                   /* etcd does not get to see that compare */
+    bool relapses;                /* they come after a restore, and not before */
 };
 
 struct hfs_stream;
@@ -34,7 +46,9 @@ struct hfs_net {
     /* Txns that were kept back. They come at any time, or just after somebody has changed a key
      * that they compare: where only that compare stands between them and harm. */
     struct hfs_parcel *late;
-    const struct hfs_dropped *dropped; /* compares that are left out (sim/mutants.h), or NULL */
+    struct hfs_aim aim;
+    bool relapsed;                     /* the etcd was restored */
+    struct hfs_census *census;         /* of all compares (sim/mutants.h), or NULL */
     hfs_rev pumped;                    /* up to which the watches were told */
     const struct hfs_process *writer;  /* whose request is being served; NULL: nobody's */
     /* A request leaves (true: it gets lost); the store has changed, by a request of `writer`
@@ -64,6 +78,7 @@ struct hfs_letter {
     struct hfs_request *request;
     hf_ms made_at;
     unsigned applied; /* how often: a Txn whose compares held */
+    bool withheld;    /* no copy of it comes but the one that is kept back */
 };
 
 struct hfs_letter *hfs_letter_new(const struct hfs_request *request, hf_ms now);

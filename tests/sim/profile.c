@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    MOST_KINDS = 12,
+    MOST_KINDS = 20,
     STALL_MS = 3100,
     LONG_MS = 32000,
     RETURN_MS = 800, /* in which a controller that is back leads again, or nearly */
@@ -16,7 +16,8 @@ enum {
     PAST_MS = 800,
     AWAY_MS = 8000, /* less than its lease lasts */
     LONG_RUN_MS = 120000,
-    LONG_STEP_MS = 15000
+    LONG_STEP_MS = 15000,
+    SAID = 24 /* what is said and done around a restore, in either past */
 };
 
 struct hfs_profile {
@@ -32,10 +33,12 @@ struct hfs_profile {
     bool few_hosts, few_controllers; /* no more than that */
     bool make_fails;                 /* some processes cannot be made */
     bool holds;                      /* some agents run on through any outage */
+    bool crashes;                    /* every other one dies with every task */
     bool lazy;                       /* one agent takes tasks and does not begin with them */
     bool restores;                   /* etcd is restored from a backup */
     bool workers;                    /* whoever is there works */
     bool relapses;    /* one of a moment ago, while what followed from it is on its way */
+    bool relapsed;    /* one of any time before, while certain Txns are kept back for it */
     bool short_stops; /* whoever stands still does so for less than a lease lasts, */
     bool long_stops;  /* or for so long that nobody leads any more */
     bool deaf;        /* a host that is cut off hears nothing, for long, and is heard */
@@ -137,11 +140,11 @@ static const struct hfs_profile PROFILES[] = {
       .hosts = 2,
       .controllers = 1,
       .agents = 4,
-      .troubles = 12,
+      .troubles = 16,
       .one_role = true,
       .deaf = true,
       KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT,
-            HFS_FAULT_CUT_HOST) },
+            HFS_FAULT_CUT_HOST, HFS_FAULT_CUT_HOST, HFS_FAULT_CRASH_CONTROLLER) },
     { .name = "specs",
       .very_late = true,
       .chaser = HFS_FAULT_GARBAGE,
@@ -230,6 +233,117 @@ static const struct hfs_profile PROFILES[] = {
       .relapses = true,
       .step_max = LONG_STEP_MS,
       KINDS(HFS_FAULT_KILL_AGENT) },
+    /* These two are for what is kept back with an aim (sim/net.h). */
+    { .name = "aimed",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 5,
+      .troubles = 30,
+      .one_role = true,
+      .make_fails = true,
+      .very_late = true,
+      .long_run = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_STOP,
+            HFS_FAULT_START, HFS_FAULT_START, HFS_FAULT_RESTART, HFS_FAULT_CANCEL,
+            HFS_FAULT_RETRY, HFS_FAULT_REMOVE, HFS_FAULT_CRASH_LINK, HFS_FAULT_CRASH_HOST,
+            HFS_FAULT_CUT_HOST, HFS_FAULT_REVOKE, HFS_FAULT_CRASH_CONTROLLER,
+            HFS_FAULT_PAUSE_CONTROLLER) },
+    { .name = "terms",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 5,
+      .troubles = 24,
+      .one_role = true,
+      .make_fails = true,
+      .very_late = true,
+      .deaf = true,
+      .long_run = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_CRASH_HOST,
+            HFS_FAULT_CUT_HOST, HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CRASH_CONTROLLER,
+            HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CUT_CONTROLLER) },
+    { .name = "cancelled",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 5,
+      .troubles = 24,
+      .one_role = true,
+      .make_fails = true,
+      .very_late = true,
+      .deaf = true,
+      .chaser = HFS_FAULT_CANCEL,
+      .step_max = LONG_STEP_MS,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_CUT_HOST, HFS_FAULT_RETRY, HFS_FAULT_SUBMIT) },
+    { .name = "again",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 4,
+      .troubles = 12,
+      .one_role = true,
+      .crashes = true,
+      .very_late = true,
+      .long_run = true,
+      .long_faults = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CANCEL,
+            HFS_FAULT_REVOKE) },
+    { .name = "lazily",
+      .hosts = 1,
+      .controllers = 2,
+      .agents = 4,
+      .troubles = 10,
+      .one_role = true,
+      .lazy = true,
+      .very_late = true,
+      .long_run = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_CRASH_CONTROLLER,
+            HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CANCEL) },
+    { .name = "returns",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 5,
+      .troubles = 30,
+      .one_role = true,
+      .very_late = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_CRASH_HOST,
+            HFS_FAULT_CRASH_HOST, HFS_FAULT_REVOKE, HFS_FAULT_REVOKE, HFS_FAULT_STOP,
+            HFS_FAULT_STOP, HFS_FAULT_START, HFS_FAULT_GARBAGE, HFS_FAULT_GARBAGE,
+            HFS_FAULT_REMOVE) },
+    { .name = "leaderless",
+      .very_late = true,
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 14,
+      .long_run = true,
+      .few_controllers = true,
+      .long_stops = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CUT_CONTROLLER,
+            HFS_FAULT_STOP, HFS_FAULT_START, HFS_FAULT_GARBAGE, HFS_FAULT_KILL_AGENT) },
+    { .name = "lies",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 4,
+      .troubles = 14,
+      .long_run = true,
+      .step_max = LONG_STEP_MS / 4,
+      KINDS(HFS_FAULT_LYING, HFS_FAULT_LYING, HFS_FAULT_MEMBER, HFS_FAULT_CHANGE_LEADER,
+            HFS_FAULT_REVOKE, HFS_FAULT_CUT_HOST, HFS_FAULT_CUT_MEMBER, HFS_FAULT_PAUSE_LINK,
+            HFS_FAULT_WATCHES) },
+    { .name = "relapsed",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 5,
+      .troubles = 10,
+      .one_role = true,
+      .make_fails = true,
+      .very_late = true,
+      .relapsed = true,
+      KINDS(HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT, HFS_FAULT_STOP,
+            HFS_FAULT_START, HFS_FAULT_START, HFS_FAULT_RESTART, HFS_FAULT_CANCEL,
+            HFS_FAULT_RETRY, HFS_FAULT_CUT_HOST, HFS_FAULT_CRASH_CONTROLLER) },
     { .name = "unheard",
       .hosts = 2,
       .controllers = 1,
@@ -297,6 +411,8 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
             agent->kind = HFS_WORKER;
             agent->home = i % cfg->hosts;
         }
+        if (profile->crashes)
+            agent->kind = i % 2 == 0 ? HFS_CRASH_STEP : HFS_WORKER;
         if (profile->holds && hfs_random_percent(dice, 60))
             agent->fence = HOLDFAST__V1__SPEC__FENCE__hold;
     }
@@ -387,6 +503,37 @@ static void relapse(struct hfs_run *run, struct hfs_random *dice)
     add_at(run, dice, HFS_FAULT_PAUSE_CONTROLLER, restored, 0)->length = AWAY_MS;
 }
 
+/* A backup is made, at the very beginning or later, and restored; whatever happens in either
+ * past happens soon. */
+static void relapse_once(struct hfs_run *run, struct hfs_random *dice)
+{
+    bool early = hfs_random_percent(dice, 40);
+    hf_ms made = early ? 5 + (hf_ms)hfs_random_below(dice, BOOT_MS)
+                       : BACKUP_MS + (hf_ms)hfs_random_below(dice, LONG_MS);
+    hf_ms restored = made + PAST_MS + (hf_ms)hfs_random_below(dice, PAST_MS * 20);
+    struct hfs_fault *late;
+
+    run->duration = restored + LONG_MS;
+    for (unsigned i = 0; i < run->fault_count; i++)
+        run->faults[i].at %= restored;
+    late = add_at(run, dice, HFS_FAULT_LATE, 1, 49);
+    late->length = run->duration;
+    add_at(run, dice, HFS_FAULT_SNAPSHOT, made, 0);
+    add_at(run, dice, HFS_FAULT_RESTORE, restored, 0);
+    for (unsigned i = 0; i < SAID; i++) {
+        static const enum hfs_fault_kind KINDS[] = { HFS_FAULT_CANCEL, HFS_FAULT_CANCEL,
+                                                     HFS_FAULT_STOP, HFS_FAULT_START,
+                                                     HFS_FAULT_KILL_AGENT };
+        enum hfs_fault_kind kind = KINDS[hfs_random_below(dice, 5)];
+        hf_ms at = i % 2 == 0 ? made + (hf_ms)hfs_random_below(dice, restored - made)
+                              : restored + (hf_ms)hfs_random_below(dice, LONG_MS / 3);
+        unsigned whom = (unsigned)hfs_random_below(dice, 12);
+
+        add_at(run, dice, kind, at, kind == HFS_FAULT_CANCEL ? 1 + whom : whom);
+    }
+    run->cluster.aim.relapses = true;
+}
+
 /* While the start is on its way that follows from it, something else happens to the agent. */
 static void chase(struct hfs_run *run, struct hfs_random *dice, const struct hfs_fault *killed,
                   enum hfs_fault_kind chaser)
@@ -395,7 +542,8 @@ static void chase(struct hfs_run *run, struct hfs_random *dice, const struct hfs
     hf_ms at = killed->at;
 
     hfs_run_add(run, dice, chaser);
-    run->faults[run->fault_count - 1].a = agent;
+    run->faults[run->fault_count - 1].a =
+        chaser == HFS_FAULT_CANCEL ? HFS_FAULT_OF_AGENT + agent : agent;
     run->faults[run->fault_count - 1].at = at + 5 + (hf_ms)hfs_random_below(dice, SLIP_MS);
 }
 
@@ -416,6 +564,8 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
     }
     if (profile->relapses)
         relapse(run, &dice);
+    if (profile->relapsed)
+        relapse_once(run, &dice);
     troubles = profile->troubles + (unsigned)hfs_random_below(&dice, profile->troubles + 1);
     for (unsigned i = 0; i < troubles && run->fault_count + DEATHS < HFS_FAULTS_MAX; i++) {
         struct hfs_fault *fault = &run->faults[run->fault_count];
@@ -423,6 +573,8 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         hfs_run_add(run, &dice, profile->kinds[hfs_random_below(&dice, profile->kind_count)]);
         if (fault->kind == HFS_FAULT_CANCEL || fault->kind == HFS_FAULT_RETRY)
             fault->a = 1 + fault->a % tasks;
+        if (fault->kind == HFS_FAULT_CANCEL && fault->b % 2 != 0)
+            fault->a += HFS_FAULT_OF_AGENT;
         if (profile->short_stops && fault->kind == HFS_FAULT_PAUSE_CONTROLLER)
             fault->length = STALL_MS + fault->length % STALL_MS;
         if (profile->long_stops && (fault->kind == HFS_FAULT_PAUSE_CONTROLLER ||

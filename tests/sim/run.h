@@ -67,6 +67,7 @@ enum {
     HFS_FAULTS_MAX = 96,
     HFS_FAULT_FIRST_LATER = HFS_FAULT_VANISH, /* from here on: drawn beside the others */
     HFS_FAULT_LATE_CONTROLLER = 10000,        /* `a` of LATE from here on: controllers' alone */
+    HFS_FAULT_OF_AGENT = 10000, /* `a` of CANCEL from here on: what that agent has */
 };
 
 struct hfs_run {
