@@ -53,6 +53,7 @@ struct hf_election_policy {
     hf_ms spread;    /* a key that was deleted is campaigned for after 0..spread */
     hf_ms retry_min; /* pause after an action that led nowhere */
     hf_ms retry_max;
+    uint64_t mutants; /* rules that are missing (core/mutant.h): 0 but in tests */
 };
 
 /* 500 ms, 250 ms .. 1 s. Cannot fail. */

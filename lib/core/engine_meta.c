@@ -2,8 +2,8 @@
 
 #include "core/engine_private.h"
 
-#define META_EVERY     60000 /* the rates follow the size of the fleet, but not every agent */
-#define RATE_CHANGE    20    /* percent that make a difference */
+#define META_EVERY  60000 /* the rates follow the size of the fleet, but not every agent */
+#define RATE_CHANGE 20    /* percent that make a difference */
 
 static const Holdfast__V1__Meta *get_meta(const struct hf_engine *e)
 {
@@ -41,7 +41,7 @@ bool hf_engine_is_ready(const struct hf_engine *e)
     const Holdfast__V1__Meta *meta = get_meta(e);
 
     return meta != NULL && may_write(meta) && !needs_generation(e, meta) && e->clock.present &&
-           is_clock_ours(e);
+           (is_clock_ours(e) || hf_mutated(e, HF_MUTANT_CLOCK_UNWRITTEN));
 }
 
 bool hf_engine_is_due_first(const struct hf_engine *e, hf_ms now)

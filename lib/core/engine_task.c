@@ -62,8 +62,15 @@ static int write_recovery(struct hf_engine *e, struct hf_task *task,
 
     hf_draft_begin(e, ret);
     hf_recover_store(recover, task->name, &record);
-    hf_row_write(&ret->plan, &e->term, (struct hf_key){ HF_KEY_RECOVERY, .name = task->name },
-                 &task->recovery.seen, &record.record.base);
+    if (hf_task_is_final(hf_task_record(task)->state)) {
+        struct hf_seen_task seen = seen_of(task);
+
+        hf_row_close(&ret->plan, &e->term, &seen, &task->recovery.seen, &record.record);
+    } else {
+        hf_row_write(&ret->plan, &e->term,
+                     (struct hf_key){ HF_KEY_RECOVERY, .name = task->name },
+                     &task->recovery.seen, &record.record.base);
+    }
     if (view->due == HF_RECOVER_CLOSE)
         hf_draft_event(
             e, ret,

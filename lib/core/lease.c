@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "core/mutant.h"
+
 #define TTL_MAX_S      86400 /* more is taken for this much; it also keeps T * num small */
 #define SHARE_DEN_MAX  1000
 #define JITTER_MAX     20
@@ -139,9 +141,16 @@ static hf_ms jeopardy_at(const struct hf_lease *l)
     return after(l->counted_at, part_of(l->ttl, l->policy.jeopardy));
 }
 
+static bool lacks(const struct hf_lease *l, enum hf_mutant mutant)
+{
+    return __builtin_expect((l->policy.mutants & hf_mutant_bit(mutant)) != 0, 0);
+}
+
 /* When the fence is due by the last renewal alone; fence_at may be held back before it. */
 static hf_ms lapse_at(const struct hf_lease *l)
 {
+    if (lacks(l, HF_MUTANT_NO_FENCE))
+        return HF_LEASE_NEVER;
     return after(l->counted_at, part_of(l->ttl, l->policy.fence));
 }
 
@@ -310,8 +319,8 @@ static void schedule_renewal(struct hf_lease *l, uint32_t random)
 static void count_renewal(struct hf_lease *l, const struct hf_lease_reply *r, hf_ms now,
                           uint32_t random)
 {
-    l->counted_at = r->sent_at;
-    l->ttl = ttl_from_seconds(r->ttl_s);
+    l->counted_at = lacks(l, HF_MUTANT_RECEIVE_TIME) ? now : r->sent_at;
+    l->ttl = lacks(l, HF_MUTANT_ASKED_TTL) ? l->policy.ttl : ttl_from_seconds(r->ttl_s);
     schedule_renewal(l, random);
     if (now < l->fence_at)
         l->fence_at = l->held_back ? earlier(l->fence_at, lapse_at(l)) : lapse_at(l);
@@ -421,7 +430,7 @@ static enum hf_lease_verdict judge(struct hf_lease *l, const struct hf_lease_rep
 {
     if (l->lost || r->id != l->id || r->sent_at > now)
         return HF_LEASE_REFUSED;
-    if (r->term < l->term)
+    if (r->term < l->term && !lacks(l, HF_MUTANT_OLD_TERM))
         return HF_LEASE_STALE;
     if (r->ttl_s <= 0)
         return HF_LEASE_GONE;
@@ -500,7 +509,9 @@ bool hf_lease_on_verified(struct hf_lease *l, int64_t id, hf_ms sent_at, hf_ms n
     l->verify_at = now;
     if (now >= lapse_at(l) || sent_at > now)
         return false;
-    if ((l->doubted && sent_at < l->doubt_at) || (now >= l->fence_at && sent_at < l->fence_at))
+    if (((l->doubted && sent_at < l->doubt_at) ||
+         (now >= l->fence_at && sent_at < l->fence_at)) &&
+        !lacks(l, HF_MUTANT_OLD_PROOF))
         return false;
     l->doubted = false;
     l->held_back = false;

@@ -68,6 +68,7 @@ struct hf_lease_policy {
     hf_ms retry_min;                /* pause after an attempt that failed before its time */
     hf_ms retry_max;
     hf_ms lost_grace; /* what ran under a lost lease may run on for this long */
+    uint64_t mutants; /* rules that are missing (core/mutant.h): 0 but in tests */
 };
 
 /* T = 15 s with a floor of 10 s, and the shares above. Cannot fail. */

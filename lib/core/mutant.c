@@ -11,6 +11,8 @@ const char *hf_mutant_name(enum hf_mutant mutant)
     case HF_MUTANT_##name: return #name;
         HF_MUTANT_RULE_MAP(X)
         HF_MUTANT_NODE_MAP(X)
+        HF_MUTANT_LEASE_MAP(X)
+        HF_MUTANT_NUMBER_MAP(X)
 #undef X
     case HF_MUTANTS: break;
     }
@@ -24,6 +26,8 @@ const char *hf_mutant_text(enum hf_mutant mutant)
     case HF_MUTANT_##name: return text;
         HF_MUTANT_RULE_MAP(X)
         HF_MUTANT_NODE_MAP(X)
+        HF_MUTANT_LEASE_MAP(X)
+        HF_MUTANT_NUMBER_MAP(X)
 #undef X
     case HF_MUTANTS: break;
     }

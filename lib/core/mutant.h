@@ -31,7 +31,8 @@
     X(NO_GENERATION,    "a restored etcd goes on with the old numbers")                        \
     X(NO_BAD,           "what cannot be read is taken for absent")                             \
     X(ANY_EXIT,         "any exit is taken for that of the last life")                         \
-    X(ANY_CHAIN,        "checkpoints of a task are removed although it is not over")
+    X(ANY_CHAIN,        "checkpoints of a task are removed although it is not over")           \
+    X(CLOCK_UNWRITTEN,  "decisions are made before the clock of this term is stored")
 
 /* Rules of an agentd. */
 #define HF_MUTANT_NODE_MAP(X)                                                                  \
@@ -47,12 +48,36 @@
     X(BOOT_TWICE,       "an agentd starts its agents by itself again and again")               \
     X(START_JEOPARDY,   "processes begin while the lease is in doubt")                         \
     X(CLAIM_JEOPARDY,   "tasks are claimed while the lease is in doubt")                       \
-    X(ANY_RESERVED,     "what is reserved for another is claimed")
+    X(ANY_RESERVED,     "what is reserved for another is claimed")                             \
+    X(NO_FENCE_KILL,    "what is to be killed when its lease is in doubt only stands still")
+
+/* Rules of a lease and of an election, in their policies. */
+#define HF_MUTANT_LEASE_MAP(X)                                                                 \
+    X(NO_FENCE,         "nothing is frozen, however long nobody has heard of etcd")            \
+    X(OLD_PROOF,        "what was frozen runs again by a Txn that was sent before")            \
+    X(RECEIVE_TIME,     "a renewal counts from when its answer came")                          \
+    X(OLD_TERM,         "a renewal counts that an outdated leader answered")                   \
+    X(ASKED_TTL,        "a lease is reckoned to last as long as was asked for")                \
+    X(LEAD_ON,          "a leader acts on though nothing has proven its lease for long")
+
+/* Numbers, and what lies around the decisions: the simulator takes them away by itself. */
+#define HF_MUTANT_NUMBER_MAP(X)                                                                \
+    X(ONE_GRACE,        "grace is the same in a partial storm")                                \
+    X(NO_RATE,          "in a partial storm nothing is paced")                                 \
+    X(NO_FULL,          "nothing is held when everybody is missed")                            \
+    X(ENDLESS_FREEZE,   "what stands still does so for ever")                                  \
+    X(NO_AGENT_LIMIT,   "an agent may die with tasks as often as it likes")                    \
+    X(NO_TASK_BACKOFF,  "every recovery is at once")                                           \
+    X(NO_POISON,        "a checkpoint is restored however many it has killed")                 \
+    X(NO_PROBATION,     "a recovery is a success as soon as somebody has the task")            \
+    X(NO_PASS_OVER,     "a host that does not serve a start is asked again")                   \
+    X(NO_MARK,          "who finds its own op_id does not take that for success")              \
+    X(SKIP_EVENT,       "a watch goes on one revision too late")
 /* clang-format on */
 
 enum hf_mutant {
 #define X(name, text) HF_MUTANT_##name,
-    HF_MUTANT_RULE_MAP(X) HF_MUTANT_NODE_MAP(X)
+    HF_MUTANT_RULE_MAP(X) HF_MUTANT_NODE_MAP(X) HF_MUTANT_LEASE_MAP(X) HF_MUTANT_NUMBER_MAP(X)
 #undef X
         HF_MUTANTS, /* how many; at most 64 */
 };

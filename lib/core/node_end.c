@@ -82,7 +82,7 @@ static enum node_end why_end(const struct hf_node *node, const struct node_agent
     if (a->frozen && node->now >= a->frozen_at + node->policy.frozen_max)
         return END_FENCED;
     if (spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__kill &&
-        hf_node_must_freeze(node, a))
+        hf_node_must_freeze(node, a) && !hf_node_lacks(node, HF_MUTANT_NO_FENCE_KILL))
         return END_FENCED;
     if (a->unwell)
         return END_UNWELL;

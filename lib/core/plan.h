@@ -34,7 +34,7 @@ enum hf_guard {
     X(REAP) X(CLAIM) X(TASK) X(RELEASE) X(CHECKPOINT) X(REPORT) X(END) X(ADOPT)                \
     X(RESET) X(ORDER) X(PROMOTE) X(REFUSE) X(WITHDRAW) X(TAKE_BACK) X(REVIEW)                  \
     X(WANT) X(CANCEL) X(RETRY) X(REMOVE_AGENT) X(SWEEP) X(REMOVE_HOST)                         \
-    X(WRITE) X(OPERATE) X(LEAD) X(EVENT)                                                       \
+    X(WRITE) X(CLOSE) X(OPERATE) X(LEAD) X(EVENT)                                              \
     X(NO_START)                   /* beside a health record: the host it names has no start */ \
     X(CAMPAIGN) X(RESIGN)         /* io/candidate */                                           \
     X(PROOF)                      /* io/proof */
@@ -57,7 +57,7 @@ enum hf_writer { HF_WRITER_OWNER, HF_WRITER_CONTROLLER, HF_WRITER_OPERATOR };
 struct hf_plan_guard {
     enum hf_guard what;
     enum hf_row row; /* that asks for it; of several, the first. For tests and transcripts */
-    int64_t value; /* a revision or a lease id */
+    int64_t value;   /* a revision or a lease id */
     const char *key;
     struct hf_bytes text; /* of TEXT */
 };

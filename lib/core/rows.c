@@ -587,6 +587,16 @@ void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_ke
         hf_plan_delete(plan, key);
 }
 
+void hf_row_close(struct hf_plan *plan, const struct hf_term *term,
+                  const struct hf_seen_task *task, const struct hf_seen *recovery,
+                  const Holdfast__V1__Recovery *next)
+{
+    hf_plan_begin_row(plan, HF_ROW_CLOSE);
+    guard_term(plan, term);
+    guard_mod(plan, TASK(task->task->id), &task->seen);
+    put_over(plan, RECOVERY(task->task->id), recovery, &next->base);
+}
+
 void hf_row_operate(struct hf_plan *plan, struct hf_key key, const struct hf_seen *target,
                     const ProtobufCMessage *next)
 {

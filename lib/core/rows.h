@@ -251,6 +251,12 @@ void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_
 void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_key key,
                   const struct hf_seen *target, const ProtobufCMessage *next);
 
+/* close the counting of a task that is final: L, M(recovery), M(task), since a backup may know
+ * nothing of its end. The recovery. */
+void hf_row_close(struct hf_plan *plan, const struct hf_term *term,
+                  const struct hf_seen_task *task, const struct hf_seen *recovery,
+                  const Holdfast__V1__Recovery *next);
+
 /* any other operator write: M(target). The target. */
 void hf_row_operate(struct hf_plan *plan, struct hf_key key, const struct hf_seen *target,
                     const ProtobufCMessage *next);

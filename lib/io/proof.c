@@ -129,10 +129,9 @@ static int compare_some(struct hf_proof *proof)
                                                   .row = HF_ROW_PROOF,
                                                   .value = key->create_rev,
                                                   .key = key->text };
-        guards[count++] = (struct hf_plan_guard){ .what = HF_GUARD_LEASE,
-                                                  .row = HF_ROW_PROOF,
-                                                  .value = proof->lease,
-                                                  .key = key->text };
+        guards[count++] = (struct hf_plan_guard){
+            .what = HF_GUARD_LEASE, .row = HF_ROW_PROOF, .value = proof->lease, .key = key->text
+        };
     }
     return backend->ops->txn(
         backend->self,

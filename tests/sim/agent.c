@@ -179,7 +179,7 @@ static void take_later(struct hfs_agent *agent)
 static void look_for_work(struct hfs_agent *agent)
 {
     agent->task[0] = '\0';
-    agent->started = agent->restoring = false;
+    agent->started = agent->restoring = agent->releasing = false;
     agent->step = 0;
     agent->poisoned = false;
     if (agent->later_count > 0) {
@@ -257,6 +257,10 @@ static void work(struct hfs_agent *agent)
         ask(agent, HF_ASK_START, 0);
     } else if (agent->config->max_tasks > 1 && wants_more(agent)) {
         ask(agent, HF_ASK_CLAIM, 0);
+    } else if (agent->releasing ||
+               hfs_random_percent(&cluster->dice, cluster->cfg.release_percent)) {
+        agent->releasing = true; /* until somebody has heard of it */
+        ask(agent, HF_ASK_RELEASE, 0);
     } else if (hfs_random_percent(&cluster->dice, cluster->cfg.report_percent)) {
         ask(agent, HF_ASK_REPORT, 0);
     } else if (agent->step >= agent->steps) {
@@ -348,7 +352,7 @@ static void on_completed(struct hfs_agent *agent)
 static bool is_about_task(enum hf_ask_kind kind)
 {
     return kind == HF_ASK_START || kind == HF_ASK_CHECKPOINT || kind == HF_ASK_RESTORE ||
-           kind == HF_ASK_COMPLETE;
+           kind == HF_ASK_COMPLETE || kind == HF_ASK_RELEASE;
 }
 
 /* One that may have several tasks is not told of those that it has: it must not forget one
@@ -385,6 +389,8 @@ void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
         after(agent, AGAIN_MS);
     } else if (agent->asked == HF_ASK_COMPLETE) {
         on_completed(agent);
+    } else if (agent->asked == HF_ASK_RELEASE) {
+        look_for_work(agent);
     } else if (agent->asked == HF_ASK_RESTORE) {
         take_task(agent, reply->task->id, reply->seq);
     } else {

@@ -123,6 +123,7 @@ static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn,
                      struct hf_call **ret_call)
 {
     const struct hfs_net *net = ((const struct hfs_client *)self)->net;
+    bool rides = false;
     struct hfs_compare compares[HF_TXN_MAX_OPS];
     struct hfs_op ops[HF_TXN_MAX_OPS];
     struct hfs_op look = { .kind = HFS_RANGE };
@@ -134,13 +135,15 @@ static int start_txn(void *self, const struct hf_backend_txn *txn, hf_txn_fn fn,
         compares[i] = compare_of(&txn->guards[i]);
         compares[i].aimed = hfs_dropped_has(net->aim.at, net->census, &txn->guards[i]);
         compares[i].dropped = compares[i].aimed && net->aim.drops;
+        rides = rides || hfs_dropped_rides(net->aim.at, &txn->guards[i]);
     }
     for (size_t i = 0; i < txn->write_count; i++)
         ops[i] = op_of(&txn->writes[i]);
     request.txn = (struct hfs_txn){ .compares = compares,
                                     .compare_count = txn->guard_count,
+                                    .rides = rides,
                                     .then = { .list = ops, .count = txn->write_count } };
-    if (txn->look_at != NULL) {
+    if (txn->look_at != NULL && !net->is_blind) {
         look.range.range.key = bytes_of(txn->look_at);
         request.txn.otherwise = (struct hfs_ops){ .list = &look, .count = 1 };
     }

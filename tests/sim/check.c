@@ -218,6 +218,7 @@ void hfs_check_restored(struct hfs_check *check)
         memcpy(before, check->agents, count * sizeof *before);
     check->agent_count = check->task_count = check->host_count = 0;
     check->clock = check->clock_at = 0;
+    hfs_check_forget_seen(check);
     check->leader_rev = check->leader_lease = 0;
     check->term = 0;
     check->restored_at = check->world->now;
@@ -288,6 +289,19 @@ void hfs_check_renewed(struct hfs_check *check, int64_t id, hf_ms until)
 
     if (lease != NULL && until > lease->promised_until)
         lease->promised_until = until;
+}
+
+/* From two thirds of its time on nothing begins; etcd counts from when it was asked, at the
+ * earliest. */
+void hfs_check_judge_promise(struct hfs_check *check, int64_t id, const char *what)
+{
+    enum { TTL_MS = 15000 };
+    const struct c_lease *lease = hfs_check_find_lease(check, id);
+
+    if (lease != NULL && !hfs_check_excuses(check, id) &&
+        check->world->now >= lease->promised_until - TTL_MS / 3)
+        hfs_check_violate(check, "J %s, and etcd may end its lease in %lld ms", what,
+                          (long long)(lease->promised_until - check->world->now));
 }
 
 /* Processes. */

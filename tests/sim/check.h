@@ -46,6 +46,9 @@ void hfs_check_lease(struct hfs_check *check, int64_t lease, const struct hfs_pr
 /* etcd answered a renewal, and promised the lease until `until`. */
 void hfs_check_renewed(struct hfs_check *check, int64_t lease, hf_ms until);
 
+/* Something begins under that lease, which etcd must have promised for a while yet. */
+void hfs_check_judge_promise(struct hfs_check *check, int64_t lease, const char *what);
+
 /* A process of an agent runs from now on, unfrozen, on that host under that lease and
  * incarnation; or it does not any more. */
 void hfs_check_runs(struct hfs_check *check, const char *agent, const char *instance,

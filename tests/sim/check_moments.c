@@ -59,11 +59,85 @@ static void judge_hold(struct hfs_check *check, const struct c_agent *agent)
                           host->name);
 }
 
+/* Many hosts went about when the agent did: three, and nearly a third of all. */
+static bool was_storm(const struct hfs_check *check, const struct c_agent *agent)
+{
+    enum { AROUND_MS = 4000, LEAST = 3, PERCENT = 30 };
+    size_t lost = 0, all = 0;
+
+    for (size_t i = 0; i < check->host_count; i++) {
+        const struct c_host *host = &check->hosts[i];
+        hf_ms apart = host->gone_at - agent->life.gone_at;
+
+        all += host->recorded;
+        lost += host->recorded && !host->present && apart < AROUND_MS && apart > -AROUND_MS;
+    }
+    return lost >= LEAST && lost * 100 >= all * PERCENT &&
+           check->leader_since + LAG_MS < agent->life.gone_at;
+}
+
+/* Then who is missed has twice the time, and few at a time are given up. */
+static void judge_storm(struct hfs_check *check, const struct c_agent *agent)
+{
+    enum { BURST = 5, SECOND_MS = 1000 };
+    hf_ms now = check->world->now;
+    size_t lately = 0;
+
+    check->given_up[check->given_up_count++ % HFS_DONE] = now;
+    if (!was_storm(check, agent))
+        return;
+    if (now - agent->life.gone_at < 2 * grace_of(&agent->life) - LAG_MS)
+        hfs_check_violate(check, "I7 %s is given up in a storm after %lld ms", agent->name,
+                          (long long)(now - agent->life.gone_at));
+    for (size_t i = 0; i < check->given_up_count && i < HFS_DONE; i++)
+        lately += now - check->given_up[i] < SECOND_MS;
+    if (lately > BURST + 3)
+        hfs_check_violate(check, "I7 %zu are given up within a second, in a storm", lately);
+}
+
+/* A start that its host had for half a minute. */
+void hfs_check_note_withdrawn(struct hfs_check *check, struct c_agent *agent)
+{
+    enum { WITHIN_MS = 29000 };
+    const struct c_host *host = hfs_check_host(check, agent->command_host);
+
+    if (check->writer == NULL || check->writer->role != HFS_CONTROLLER || !host->present ||
+        check->world->now - agent->command_at < WITHIN_MS || agent->stopped ||
+        agent->life.present || hfs_check_is_blind(check))
+        return;
+    hfs_check_host(check, agent->command_host)->avoided_at = check->world->now;
+    memcpy(agent->passed_host, agent->command_host, HFS_NAME);
+    agent->passed_lease = host->lease;
+    agent->passed_at = check->world->now;
+    agent->passed_term = check->leader_rev;
+}
+
+/* Another one is asked, if there is one. */
+void hfs_check_judge_host(struct hfs_check *check, const struct c_agent *agent,
+                          const char *name)
+{
+    enum { PASSED_MS = 60000, SINCE_MS = 5000 };
+    const struct c_host *host = hfs_check_host(check, name);
+    bool others = false;
+
+    for (size_t i = 0; i < check->host_count; i++)
+        others = others || (&check->hosts[i] != host && check->hosts[i].present &&
+                            check->hosts[i].avoided_at == 0 &&
+                            check->world->now - check->hosts[i].since > SINCE_MS);
+    if (others && !check->was_restored && strcmp(agent->passed_host, name) == 0 &&
+        agent->passed_term == check->leader_rev && agent->passed_lease == host->lease &&
+        check->world->now - agent->passed_at < PASSED_MS)
+        hfs_check_violate(check, "I11 %s is asked again for %s, which it did not start", name,
+                          agent->name);
+}
+
 /* A death that nobody saw. */
 static void judge_missed(struct hfs_check *check, const struct c_agent *agent)
 {
     hf_ms now = check->world->now;
 
+    if (check->calm)
+        judge_storm(check, agent);
     if (now - agent->life.gone_at < grace_of(&agent->life))
         hfs_check_violate(check, "I7 %s is given up %lld ms after it was missed", agent->name,
                           (long long)(now - agent->life.gone_at));

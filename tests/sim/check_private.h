@@ -9,6 +9,8 @@
 enum {
     HFS_NAME = 64,
     HFS_DONE = 64,
+    HFS_POISONS = 8,
+    HFS_WRITTEN = 4096,
     HFS_UNSTARTED =
         120000, /* after so long a task that was only acknowledged may be taken back */
     /* After a restore etcd has forgotten what it had promised to those who came later: as long
@@ -48,6 +50,10 @@ struct c_agent {
     hf_ms next_start;             /* that was promised, on the cluster clock; 0: none */
     struct hf_backoff recovered;  /* when tasks of lives that had ended were recovered, */
     int64_t recovered_rev;        /* and the newest of these lives */
+    char passed_host[HFS_NAME];   /* that did not serve its start, */
+    int64_t passed_lease;         /* the lease it had then, */
+    hf_ms passed_at;              /* and when that was withdrawn, */
+    int64_t passed_term;          /* by whom */
 };
 
 /* A process that began, and the number that it was given to show to others. */
@@ -71,7 +77,8 @@ struct c_host {
     char name[HFS_NAME];
     bool recorded, present;
     int64_t lease;
-    hf_ms gone_at;
+    hf_ms since, gone_at;
+    hf_ms avoided_at; /* when it last could not start something; 0: never */
 };
 
 struct c_task {
@@ -82,10 +89,12 @@ struct c_task {
     char owner[HFS_NAME]; /* empty: nobody */
     int64_t owner_rev;
     int32_t attempt;
-    int64_t head;     /* of its checkpoints */
-    int64_t restored; /* that its owner was given */
-    size_t outcomes;  /* of its recoveries */
-    bool is_open;     /* what came of the last of them is not known */
+    int64_t head;                 /* of its checkpoints */
+    int64_t restored;             /* that its owner was given */
+    size_t outcomes;              /* of its recoveries */
+    bool is_open;                 /* what came of the last of them is not known */
+    int64_t poisons[HFS_POISONS]; /* checkpoints that killed two successors */
+    size_t poison_count;
     char op_ids[3][HFS_NAME];
     hf_ms taken_at, reset_at;
     int32_t resets;   /* since a success or a person's word, */
@@ -106,6 +115,14 @@ struct c_process {
     char agent[HFS_NAME];
     char instance[HFS_NAME];
     int64_t lease; /* that it was registered under last */
+};
+
+/* When a key was changed last, by anybody. */
+struct c_written {
+    uint32_t hash;
+    size_t len; /* 0: none */
+    hf_ms at;
+    bool there;
 };
 
 struct c_change {
@@ -146,6 +163,8 @@ struct hfs_check {
     size_t begun_count, begun_cap;
     int64_t leader_rev, leader_lease; /* 0: nobody leads */
     hf_ms leader_since;
+    hf_ms given_up[HFS_DONE]; /* when somebody was whom nobody saw die, in a ring */
+    size_t given_up_count;
     hf_ms clock, clock_at; /* the cluster clock, and when it was read to be stored */
     hf_ms hosts_gone_at;   /* when the last host that was live went */
     int64_t term;          /* the highest */
@@ -155,6 +174,7 @@ struct hfs_check {
     struct hf_recover_policy recover;
     struct hf_restart_policy restart;
     struct hfs_check_counts counts;
+    struct c_written written[HFS_WRITTEN];
     char violation[512];
 };
 
@@ -188,6 +208,10 @@ void hfs_check_judge_after(struct hfs_check *check, const struct c_change *chang
  * from the life of its owner that is called `owner_rev`. */
 void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent);
 void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task);
+/* A start of that agent was ordered on a host, or withdrawn. */
+void hfs_check_judge_host(struct hfs_check *check, const struct c_agent *agent,
+                          const char *host);
+void hfs_check_note_withdrawn(struct hfs_check *check, struct c_agent *agent);
 /* What has to be over by now. */
 void hfs_check_judge_waits(struct hfs_check *check);
 
@@ -208,6 +232,10 @@ void hfs_check_judge_refused(struct hfs_check *check, const struct hfs_letter *l
 void hfs_check_note_done(struct hfs_check *check);
 void hfs_check_judge_txn(struct hfs_check *check, const struct hfs_letter *letter,
                          const struct hfs_answer *answer);
+
+/* check_seen.c; what is in a backup was written at any time before. */
+void hfs_check_judge_seen(struct hfs_check *check, const struct c_change *change);
+void hfs_check_forget_seen(struct hfs_check *check);
 
 /* check_effects.c */
 void hfs_check_excuse(struct hfs_check *check, const char *instance, const char *task);

@@ -217,6 +217,14 @@ static bool wrote(const struct c_task *old, const ProtobufCMessage *record,
     return op_id != NULL && strcmp(op_id, old->op_ids[writer]) != 0;
 }
 
+/* What somebody else brings back of a person's word is not a person's. */
+static bool is_by_person(const struct hfs_check *check, const struct c_task *old,
+                         const struct c_change *change)
+{
+    return (check->writer == NULL || check->writer->role == HFS_PERSON) &&
+           wrote(old, change->record, HF_WRITER_OPERATOR);
+}
+
 static int64_t owner_rev_of(const Holdfast__V1__Task *task, const struct c_change *change)
 {
     if (task->owner == NULL || task->owner->incarnation == NULL)
@@ -272,7 +280,7 @@ static void judge_adopted(struct hfs_check *check, const struct c_task *old,
 static void judge_dropped(struct hfs_check *check, const struct c_task *old,
                           const struct c_change *change)
 {
-    if (wrote(old, change->record, HF_WRITER_OPERATOR))
+    if (is_by_person(check, old, change))
         return;
     if (wrote(old, change->record, HF_WRITER_CONTROLLER)) {
         const struct c_life *life = &hfs_check_agent(check, old->owner)->life;
@@ -368,7 +376,7 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
                               hfs_check_state_name(task->state));
         return;
     }
-    by_person = wrote(old, change->record, HF_WRITER_OPERATOR);
+    by_person = is_by_person(check, old, change);
     if (hfs_check_is_final(old->state) && task->state != old->state && !by_person)
         hfs_check_violate(check, "I6 %s was %s and is %s", old->name,
                           hfs_check_state_name(old->state), hfs_check_state_name(task->state));
@@ -492,6 +500,7 @@ static void judge_command(struct hfs_check *check, const struct c_change *change
                           agent->name);
     judge_spec(check, agent);
     hfs_check_judge_order(check, agent);
+    hfs_check_judge_host(check, agent, change->key.name);
 }
 
 static void apply_command(struct hfs_check *check, const struct c_change *change)
@@ -499,6 +508,7 @@ static void apply_command(struct hfs_check *check, const struct c_change *change
     struct c_agent *agent = hfs_check_agent(check, change->key.sub);
 
     if (change->deleted) {
+        hfs_check_note_withdrawn(check, agent);
         agent->commands -= agent->commands > 0;
         return;
     }
@@ -527,6 +537,10 @@ static void apply_exit(struct hfs_check *check, const struct c_change *change)
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Exit *exit = (const Holdfast__V1__Exit *)change->record;
 
+    if (exit != NULL && exit->kind == HOLDFAST__V1__EXIT__KIND__start_failed) {
+        hfs_check_host(check, agent->life.host)->avoided_at = check->world->now;
+        hfs_check_host(check, agent->command_host)->avoided_at = check->world->now;
+    }
     agent->exit_mod = exit != NULL ? change->entry->mod_rev : 0;
     agent->exit_rev =
         exit != NULL && exit->incarnation != NULL ? exit->incarnation->create_revision : 0;
@@ -557,6 +571,8 @@ static void apply_host(struct hfs_check *check, const struct c_change *change)
         host->recorded = record != NULL && !record->left;
         return;
     }
+    if (!change->deleted)
+        host->since = check->world->now;
     host->present = !change->deleted;
     host->lease = change->entry->lease;
     if (change->deleted)
@@ -567,6 +583,11 @@ static void apply_host(struct hfs_check *check, const struct c_change *change)
 
 static void judge_leader(struct hfs_check *check, const struct c_change *change)
 {
+    const struct c_lease *lease = hfs_check_find_lease(check, check->leader_lease);
+
+    if (change->deleted && check->writer != NULL && lease != NULL &&
+        lease->owner != check->writer)
+        hfs_check_violate(check, "I4 %s ends the term of somebody else", check->writer->name);
     if (change->deleted)
         return;
     if (change->entry->version > 1)
@@ -654,6 +675,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
     judge_writer(check, change);
     note_lost_lease(check, change);
     judge_hosts_and_specs(check, change);
+    hfs_check_judge_seen(check, change);
     switch (change->key.kind) {
     case HF_KEY_AGENT_LIVE: judge_live(check, change); break;
     case HF_KEY_AGENT_REPORT:

@@ -49,6 +49,19 @@ static void note_list(struct hfs_cluster *cluster, const struct hfs_process *fro
     }
 }
 
+/* Whoever has heard of a later term knows that this is no promise. */
+static bool is_outdated(const struct hfs_cluster *cluster, const struct hfs_process *from,
+                        const struct hfs_answer *answer)
+{
+    for (unsigned i = 0; i < cluster->cfg.hosts; i++) {
+        const struct hfs_host *host = &cluster->hosts[i];
+
+        if (from == &host->process && host->record.id != 0)
+            return answer->header.raft_term < host->record.term;
+    }
+    return false;
+}
+
 /* What etcd promised, and to whom. */
 static void on_served(const struct hfs_process *from, struct hfs_letter *letter,
                       const struct hfs_answer *answer, void *arg)
@@ -61,6 +74,8 @@ static void on_served(const struct hfs_process *from, struct hfs_letter *letter,
         note_list(cluster, from);
     if (answer->err != HF_OK || answer->ttl_s <= 0 ||
         (request->kind != HFS_GRANT && request->kind != HFS_RENEW))
+        return;
+    if (is_outdated(cluster, from, answer))
         return;
     if (request->kind == HFS_GRANT)
         hfs_check_lease(cluster->check, request->lease, from);
@@ -111,6 +126,9 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     hfs_net_init(&cluster->net, &cluster->world, cluster->etcd);
     cluster->net.faults.delay_max = 3;
     cluster->net.aim = cfg->aim;
+    cluster->net.is_blind = (cfg->mutants & hf_mutant_bit(HF_MUTANT_NO_MARK)) != 0;
+    cluster->net.skips = (cfg->mutants & hf_mutant_bit(HF_MUTANT_SKIP_EVENT)) != 0;
+    cluster->net.page_ms = cfg->page_ms;
     cluster->net.census = cfg->census;
     cluster->check = hfs_check_new(&cluster->world, cluster->etcd, HFS_NS);
     hfs_check_set_calm(cluster->check, cfg->calm);

@@ -55,6 +55,7 @@ struct hfs_cluster_config {
     uint8_t missing_percent;
     uint8_t poison_percent;    /* they kill whoever goes on from them */
     uint8_t make_fail_percent; /* processes that cannot be made */
+    uint8_t release_percent;   /* turns in which a program gives its task back */
     uint8_t report_percent;    /* turns in which a program reports, instead of working */
     uint8_t stubborn_percent;  /* processes that do not end when they are asked to */
     hf_ms step_max;            /* a step of a task takes 50 ms to this; 0: 1 s */
@@ -67,10 +68,11 @@ struct hfs_cluster_config {
     hf_ms keep_chain;          /* of a task that is over; 0: as long as by default */
     bool note_values;          /* in the transcript */
     uint64_t mutants;          /* rules that are missing (core/mutant.h) */
-    struct hfs_aim aim;                /* of whoever keeps Txns back */
-    struct hfs_census *census;         /* NULL: nobody counts */
-    bool calm;                         /* no message is slow: moments can be judged, too */
-    bool priorities;                   /* tasks have some */
+    struct hfs_aim aim;        /* of whoever keeps Txns back */
+    struct hfs_census *census; /* NULL: nobody counts */
+    hf_ms page_ms;             /* lists come in pages, with up to so long between them */
+    bool calm;                 /* no message is slow: moments can be judged, too */
+    bool priorities;           /* tasks have some */
 };
 
 struct hfs_cluster;
@@ -89,6 +91,7 @@ struct hfs_agent {
     int64_t start_time;
     bool held, begun, frozen, ended;
     bool killed; /* it does nothing any more, and ends in a moment */
+    hf_ms frozen_at;
     bool missed; /* its program was due while it stood still */
     bool stubborn;
     Holdfast__V1__Spec__Fence fence;
@@ -109,6 +112,7 @@ struct hfs_agent {
     unsigned step, steps;
     size_t body; /* of the checkpoint that it asked to keep */
     bool started, leaving, degraded;
+    bool releasing; /* it gives its task back */
     bool restoring; /* it has a task, and asks what to go on from */
     bool poisoned;  /* it went on from a checkpoint that kills */
 };

@@ -120,12 +120,38 @@ void hfs_controllers_done(struct hfs_cluster *cluster)
     }
 }
 
+static struct hf_engine_policy policy_of(const struct hfs_cluster *cluster)
+{
+    struct hf_engine_policy policy = hf_engine_policy_default();
+    uint64_t mutants = cluster->cfg.mutants;
+
+    if (cluster->cfg.keep_chain != 0)
+        policy.task.keep_chain = cluster->cfg.keep_chain;
+    if (mutants == 0)
+        return policy;
+    if ((mutants & hf_mutant_bit(HF_MUTANT_ONE_GRACE)) != 0)
+        policy.storm.grace_factor = 1;
+    if ((mutants & hf_mutant_bit(HF_MUTANT_NO_RATE)) != 0)
+        policy.storm.partial = policy.storm.normal;
+    if ((mutants & hf_mutant_bit(HF_MUTANT_NO_FULL)) != 0)
+        policy.storm.hold_max = 1;
+    if ((mutants & hf_mutant_bit(HF_MUTANT_NO_AGENT_LIMIT)) != 0)
+        policy.recover.agent_limit = HF_BACKOFF_KEPT;
+    if ((mutants & hf_mutant_bit(HF_MUTANT_NO_TASK_BACKOFF)) != 0)
+        policy.recover.backoff.list[0] = policy.recover.backoff.list[1] =
+            policy.recover.backoff.list[2] = 1;
+    if ((mutants & hf_mutant_bit(HF_MUTANT_NO_PROBATION)) != 0)
+        policy.recover.probation = 1;
+    if ((mutants & hf_mutant_bit(HF_MUTANT_NO_PASS_OVER)) != 0)
+        policy.avoid_host = 0;
+    return policy;
+}
+
 void hfs_controller_start(struct hfs_controller *controller)
 {
     struct hfs_cluster *cluster = controller->cluster;
     struct hfs_brain *brain = hfs_alloc(sizeof *brain);
     struct hf_lease_policy lease = hf_lease_policy_default();
-    struct hf_engine_policy policy = hf_engine_policy_default();
     struct hf_backend backend;
     bool was;
     char leader[128];
@@ -136,8 +162,6 @@ void hfs_controller_start(struct hfs_controller *controller)
                                     .on_intent = on_intent,
                                     .arg = brain };
 
-    if (cluster->cfg.keep_chain != 0)
-        policy.task.keep_chain = cluster->cfg.keep_chain;
     sweep(cluster);
     hfs_note(&cluster->world, "%s begins", controller->name);
     brain->controller = controller;
@@ -147,11 +171,12 @@ void hfs_controller_start(struct hfs_controller *controller)
     brain->engine =
         hf_engine_new(&(struct hf_engine_config){ .ns = HFS_NS,
                                                   .id = controller->name,
-                                                  .policy = policy,
+                                                  .policy = policy_of(cluster),
                                                   .mutants = cluster->cfg.mutants,
                                                   .seed = hfs_random_next(&cluster->dice) });
     controller->brain = brain;
     lease.ttl = 10000;
+    lease.mutants = cfg.election.mutants = cluster->cfg.mutants;
     cfg.lease = lease;
     cfg.decider = hf_decider_engine(brain->engine);
     backend = hfs_client_backend(&brain->client);

@@ -165,6 +165,28 @@ static bool lose_host(struct hfs_cluster *cluster, const struct hfs_host *host)
     return left;
 }
 
+/* A person says, or takes back, that nothing is to be started there. */
+static void cordon(struct hfs_cluster *cluster, const char *host)
+{
+    static const char NO[] = "\"cordoned\":false", YES[] = "\"cordoned\":true ";
+    struct hf_key key = { HF_KEY_HOST_RECORD, .name = host };
+    char text[HF_KEY_SIZE], value[1024] = "";
+    const struct hfs_entry *entry;
+    char *at;
+
+    hfs_must(hf_key_format(HFS_NS, &key, text, NULL));
+    entry = hfs_store_get(hfs_etcd_get_store(cluster->etcd), hf_bytes_of(text));
+    if (entry == NULL || entry->value_len >= sizeof value)
+        return;
+    memcpy(value, entry->value, entry->value_len);
+    at = strstr(value, NO);
+    if (at != NULL)
+        memcpy(at, YES, sizeof YES - 1);
+    else if ((at = strstr(value, "\"cordoned\":true")) != NULL && at[sizeof YES - 2] == ' ')
+        memcpy(at, NO, sizeof NO - 1);
+    put(cluster, text, (struct hf_bytes){ value, entry->value_len });
+}
+
 /* Corrects every spec; etcd may be full or without a leader meanwhile, and a restored one has
  * what was corrected long ago. */
 static void correct_specs(struct hfs_timer *timer)
@@ -224,7 +246,10 @@ static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
         break;
     case HFS_FAULT_NO_SPACE: faults->no_space = false; break;
     case HFS_FAULT_GARBAGE:
-        (void)spoil_spec(cluster, agent_of(cluster, fault->a), false);
+        if (fault->a >= HFS_FAULT_OF_HOST)
+            cordon(cluster, host_of(cluster, fault->a)->name);
+        else
+            (void)spoil_spec(cluster, agent_of(cluster, fault->a), false);
         break;
     default: break;
     }
@@ -385,7 +410,10 @@ static void hit_process(struct hfs_cluster *cluster, const struct hfs_fault *fau
     case HFS_FAULT_PAUSE_LINK: hfs_process_pause(&host->process, fault->length); break;
     case HFS_FAULT_SUSPEND_HOST: hfs_keeper_suspend(host, fault->length); break;
     case HFS_FAULT_CRASH_CONTROLLER:
-        hfs_controller_crash(controller_of(cluster, fault->a));
+        if (fault->a >= HFS_FAULT_ORDERLY)
+            hfs_controller_resign(controller_of(cluster, fault->a));
+        else
+            hfs_controller_crash(controller_of(cluster, fault->a));
         break;
     case HFS_FAULT_PAUSE_CONTROLLER:
         hfs_process_pause(&controller_of(cluster, fault->a)->process, fault->length);
@@ -445,7 +473,12 @@ static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
         break;
     case HFS_FAULT_RESTORE: restore(trouble); break;
     case HFS_FAULT_NO_SPACE: faults->no_space = true; break;
-    case HFS_FAULT_GARBAGE: (void)spoil_spec(cluster, agent_of(cluster, fault->a), true); break;
+    case HFS_FAULT_GARBAGE:
+        if (fault->a >= HFS_FAULT_OF_HOST)
+            cordon(cluster, host_of(cluster, fault->a)->name);
+        else
+            (void)spoil_spec(cluster, agent_of(cluster, fault->a), true);
+        break;
     default: break;
     }
 }

@@ -240,8 +240,27 @@ static void freeze(struct hfs_agent *agent)
     hfs_note(&agent->host->cluster->world, "%s stands still on %s", agent->config->name,
              agent->host->name);
     agent->frozen = true;
+    agent->frozen_at = agent->host->cluster->world.now;
     publish(agent);
     tell(agent, HF_PROCESS_FROZEN, NULL);
+}
+
+static bool lacks(const struct hfs_host *host, enum hf_mutant mutant)
+{
+    return (host->cluster->cfg.mutants & hf_mutant_bit(mutant)) != 0;
+}
+
+/* What stands still is killed in the end, or as soon as it does. */
+static void judge_frozen(const struct hfs_agent *agent)
+{
+    enum { MOST_MS = 3660000, KILL_MS = 2000 };
+    hf_ms frozen = agent->host->cluster->world.now - agent->frozen_at;
+
+    if (frozen > MOST_MS ||
+        (frozen > KILL_MS && agent->fence == HOLDFAST__V1__SPEC__FENCE__kill))
+        hfs_check_violate(agent->host->cluster->check,
+                          "F %s on %s runs again after %lld s, and should have been killed",
+                          agent->config->name, agent->host->name, (long long)frozen / 1000);
 }
 
 static bool is_fenced(const struct hfs_host *host)
@@ -259,6 +278,7 @@ void hfs_keeper_judge(struct hfs_host *host, const char *what)
     if (record->id != 0 && now >= record->counted_at + record->ttl * 2 / 3)
         hfs_check_violate(host->cluster->check, "J %s on %s while its lease is in jeopardy",
                           what, host->name);
+    hfs_check_judge_promise(host->cluster->check, record->id, what);
 }
 
 static void let_go(struct hfs_agent *agent, const struct hf_intent_process *act)
@@ -304,6 +324,7 @@ static void thaw(struct hfs_agent *agent, int64_t incarnation)
     hfs_note(&agent->host->cluster->world, "%s runs again on %s", agent->config->name,
              agent->host->name);
     agent->frozen = false;
+    judge_frozen(agent);
     publish(agent);
     hfs_check_thawed(agent->host->cluster->check, agent->config->name, agent->instance);
     tell(agent, HF_PROCESS_THAWED, NULL);
@@ -347,9 +368,12 @@ static void on_fence(struct hfs_timer *timer)
         return;
     }
     for (struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
-        if (agent->begun && agent->fence == HOLDFAST__V1__SPEC__FENCE__freeze)
+        bool kills = agent->fence == HOLDFAST__V1__SPEC__FENCE__kill;
+
+        if (agent->begun && (agent->fence == HOLDFAST__V1__SPEC__FENCE__freeze ||
+                             (kills && lacks(host, HF_MUTANT_NO_FENCE_KILL))))
             freeze(agent);
-        else if (agent->begun && agent->fence == HOLDFAST__V1__SPEC__FENCE__kill)
+        else if (agent->begun && kills)
             kill_soon(agent);
     }
 }

@@ -390,6 +390,22 @@ static Holdfast__V1__Spec spec_of(const struct hfs_cluster *cluster,
     return spec;
 }
 
+static bool lacks(const struct hfs_cluster *cluster, enum hf_mutant mutant)
+{
+    return (cluster->cfg.mutants & hf_mutant_bit(mutant)) != 0;
+}
+
+static struct hf_node_policy policy_of(const struct hfs_cluster *cluster)
+{
+    struct hf_node_policy policy = hf_node_policy_default();
+
+    if (lacks(cluster, HF_MUTANT_ENDLESS_FREEZE))
+        policy.frozen_max *= 100;
+    if (lacks(cluster, HF_MUTANT_NO_POISON))
+        policy.chain.poison = HF_RECOVER_OUTCOMES;
+    return policy;
+}
+
 static struct hf_node *make_node(struct hfs_host *host)
 {
     struct hfs_cluster *cluster = host->cluster;
@@ -426,7 +442,7 @@ static struct hf_node *make_node(struct hfs_host *host)
         .record = &record,
         .agents = agents,
         .agent_count = count,
-        .policy = hf_node_policy_default(),
+        .policy = policy_of(cluster),
         .seed = hfs_random_next(&cluster->dice),
         .mutants = cluster->cfg.mutants,
     });
@@ -443,6 +459,7 @@ static void begin(struct hfs_link *link)
                                     .on_lease = on_lease,
                                     .arg = link };
 
+    cfg.lease.mutants = host->cluster->cfg.mutants;
     if (host->record.id != 0)
         cfg.resume = &host->record;
     if (hf_runner_new(&backend, &cfg, &link->runner, NULL) != HF_OK)

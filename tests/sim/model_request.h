@@ -83,6 +83,7 @@ struct hfs_txn {
     size_t compare_count;
     struct hfs_ops then;
     struct hfs_ops otherwise;
+    bool rides; /* a copy comes late with those that are kept back (sim/net.h) */
 };
 
 #define HFS_TXN_MAX_OPS 128 /* etcd's default, for compares and for each list */

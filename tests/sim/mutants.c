@@ -11,14 +11,55 @@
 #define TEXT   (1U << HF_GUARD_TEXT)
 
 /* Why some harm nothing. */
-static const char BY_LIST[] = "M(meta) and M(clock) imply it: a mirror tells all that it "
-                              "listed at one go, so whoever was "
-                              "not told everything was told nothing, and all that can be "
-                              "decided on nothing is to put meta "
-                              "and the clock, which compare that there is none";
+static const char BY_GRANT[] = "etcd grants what was asked for or more, and refuses the rest: "
+                               "whoever reckons with what it "
+                               "asked for stops sooner, never later";
+static const char BY_TERM[] =
+    "every write of a controller compares L: what a leader decides beyond its time is refused "
+    "as soon as somebody else may lead";
 static const char BY_HEAD[] =
     "M(task) implies it: the entry's number is that of the head + 1, and whoever put an entry "
     "with that number has moved the head with the same Txn; a backup has both or neither";
+static const char BY_OWNED[] = "M(task), L and the owner's life gone imply it: who leads "
+                               "changes the recovery of a task that "
+                               "has an owner only with the task, or while that owner is live; "
+                               "a person, only with the task";
+static const char BY_QUEUED[] =
+    "M(task) and L imply it: when a task may be had was stored by the Txn that queued it, and "
+    "nothing else changes that while it is queued";
+static const char BY_RESERVED[] =
+    "M(command), M(task) and L imply it: while the start is outstanding and the task waits for "
+    "it, who leads changes its recovery with one of them, and a person with the task";
+static const char BY_FINAL[] =
+    "M(task) implies it: of a task that is final nothing is counted any more; all that can "
+    "come "
+    "between is that the counting is closed, and it is cleared either way";
+static const char BY_HEALTH[] =
+    "M(health) and that the host which health names has no start imply it: a start is put with "
+    "the health record that names its host, and another one only when that one is gone";
+static const char BY_HOST[] = "the same Txn compares the host's live key, which hangs on the "
+                              "same lease: both end together";
+static const char BY_LIVES[] =
+    "the same Txn compares the live keys of all that runs, which hang on the same lease: they "
+    "end together";
+static const char BY_COMMAND[] =
+    "M(command) is the same to the byte, so it is the start that was refused, and the name of "
+    "the key says that it is that host: what one agentd of it could not start is refused once";
+static const char BY_RECORD[] =
+    "M(record) implies it, but for a backup: the key is put with the record, so what is there "
+    "while the record is the same was put by the same host, under the lease before; to put "
+    "over "
+    "it takes nothing from anybody";
+static const char BY_OUTSTANDING[] =
+    "M(command) and L imply it: while a start is outstanding, who leads writes nothing of the "
+    "agent but its withdrawal, and a person releases only who is held, of whom no start is";
+static const char BY_OWN_WORD[] = "A implies all that matters: what is put over is a word of "
+                                  "the same life, which is shown and "
+                                  "never a verdict";
+static const char BY_LEADER[] =
+    "L implies it: nobody else puts that key, and whoever led before a restore and has not "
+    "noticed it knows the key by a revision of the other past, so that it cannot put it again "
+    "before it has; then it leads no more, and the next term has another lease";
 static const char BY_SESSION[] =
     "the session takes nothing for unfrozen before a Txn sent after the freeze has committed, "
     "and "
@@ -50,11 +91,11 @@ static const char BY_WITHDRAWAL[] = "the rejoin compares that no command is ther
 
 static const struct hfs_mutant MUTANTS[] = {
     NONE(SUBMIT, TASK, "aimed", NULL),
-    NONE(JOIN, HOST_LIVE, "aimed", NULL),
-    SAME(JOIN, HOST_RECORD, "aimed", NULL),
+    NONE(JOIN, HOST_LIVE, "relapsed aimed", BY_RECORD),
+    SAME(JOIN, HOST_RECORD, "comebacks", NULL),
     SAME(SPEC, AGENT_SPEC, "aimed", NULL),
 
-    NONE(START_BY_COMMAND, AGENT_LIVE, "aimed orders", NULL),
+    NONE(START_BY_COMMAND, AGENT_LIVE, "comebacks orders", NULL),
     SAME(START_BY_COMMAND, AGENT_SPEC, "specs returns", NULL),
     SAME(START_BY_COMMAND, WANTED, "stops aimed", NULL),
     SAME(START_BY_COMMAND, COMMAND, "aimed", NULL),
@@ -76,13 +117,13 @@ static const struct hfs_mutant MUTANTS[] = {
     SAME(LOCAL_RESTART, WANTED, "leaderless headless", NULL),
     NONE(LOCAL_RESTART, COMMAND, "leaderless headless", NULL),
 
-    LIFE(REAP, "aimed", NULL),
+    LIFE(REAP, "orders people aimed", NULL),
     LIFE(CLAIM, "aimed", NULL),
     SAME(CLAIM, TASK, "aimed", NULL),
     LIFE(TASK, "aimed", NULL),
     SAME(TASK, TASK, "aimed", NULL),
-    LIFE(RELEASE, "aimed", NULL),
-    SAME(RELEASE, TASK, "aimed", NULL),
+    LIFE(RELEASE, "released", NULL),
+    SAME(RELEASE, TASK, "released", NULL),
     LIFE(CHECKPOINT, "aimed", NULL),
     SAME(CHECKPOINT, TASK, "cancelled aimed", NULL),
     NONE(CHECKPOINT, CHECKPOINT, "aimed", BY_HEAD),
@@ -92,78 +133,77 @@ static const struct hfs_mutant MUTANTS[] = {
     LIFE(ADOPT, "aimed", NULL),
     SAME(ADOPT, TASK, "aimed", NULL),
 
-    TERM(RESET, "terms", NULL),
+    TERM(RESET, "terms aimed again", NULL),
     SAME(RESET, TASK, "cancelled", NULL),
-    SAME(RESET, RECOVERY, "again cancelled", NULL),
+    SAME(RESET, RECOVERY, "again cancelled", BY_OWNED),
     SAME(RESET, HEALTH, "again terms", NULL),
     DROP(RESET_OWNER_GONE, RESET, AGENT_LIVE, GONE, "watches relapsed", NULL),
     TERM(ORDER, "terms", NULL),
     SAME(ORDER, HEALTH, "aimed late orders", NULL),
-    NONE(ORDER, COMMAND, "unheard", NULL),
+    NONE(ORDER, COMMAND, "unheard", BY_HEALTH),
     NONE(ORDER, AGENT_LIVE, "aimed", NULL),
     SAME(ORDER, AGENT_SPEC, "specs", NULL),
     SAME(ORDER, WANTED, "stops", NULL),
     TERM(PROMOTE, "terms again", NULL),
     SAME(PROMOTE, TASK, "again", NULL),
-    SAME(PROMOTE, RECOVERY, "again", NULL),
+    SAME(PROMOTE, RECOVERY, "again", BY_QUEUED),
     DROP(REFUSE_HOST, REFUSE, HOST_LIVE, CREATE | LEASE, "refusals aimed", NULL),
     SAME(REFUSE, COMMAND, "aimed", NULL),
     SAME(REFUSE, TASK, "cancelled", NULL),
     TERM(WITHDRAW, "terms withdrawals", NULL),
     SAME(WITHDRAW, COMMAND, "withdrawals", NULL),
-    SAME(WITHDRAW, HEALTH, "withdrawals", NULL),
+    SAME(WITHDRAW, HEALTH, "withdrawals", BY_OUTSTANDING),
     SAME(WITHDRAW, TASK, "cancelled withdrawals", NULL),
-    SAME(WITHDRAW, RECOVERY, "cancelled withdrawals", NULL),
+    SAME(WITHDRAW, RECOVERY, "cancelled withdrawals", BY_RESERVED),
     TERM(TAKE_BACK, "lazily", NULL),
     SAME(TAKE_BACK, TASK, "lazily cancelled", NULL),
-    TERM(REVIEW, "terms again", NULL),
+    TERM(REVIEW, "again terms", NULL),
     SAME(REVIEW, TASK, "again cancelled", NULL),
-    SAME(REVIEW, RECOVERY, "again", NULL),
+    SAME(REVIEW, RECOVERY, "again", BY_OWNED),
     DROP(REVIEW_OWNER_GONE, REVIEW, AGENT_LIVE, GONE, "again watches", NULL),
 
     SAME(WANT, WANTED, "aimed", NULL),
     SAME(CANCEL, TASK, "aimed", NULL),
     SAME(RETRY, TASK, "aimed", NULL),
-    SAME(RETRY, RECOVERY, "aimed", NULL),
-    NONE(REMOVE_AGENT, AGENT_LIVE, "aimed", NULL),
-    SAME(REMOVE_AGENT, AGENT_SPEC, "aimed", NULL),
-    TERM(SWEEP, "aimed", NULL),
-    NONE(SWEEP, AGENT_LIVE, "aimed", NULL),
-    SAME(SWEEP, AGENT_SPEC, "aimed", NULL),
-    NONE(REMOVE_HOST, HOST_LIVE, "aimed", NULL),
-    SAME(REMOVE_HOST, HOST_RECORD, "aimed", NULL),
+    SAME(RETRY, RECOVERY, "aimed", BY_FINAL),
+    NONE(REMOVE_AGENT, AGENT_LIVE, "people returns", NULL),
+    SAME(REMOVE_AGENT, AGENT_SPEC, "people returns specs", NULL),
 
     TERM(WRITE, "terms", NULL),
     SAME(WRITE, META, "aimed", NULL),
     SAME(WRITE, CLOCK, "aimed", NULL),
     SAME(WRITE, HEALTH, "aimed", NULL),
     SAME(WRITE, RECOVERY, "aimed", NULL),
-    SAME(OPERATE, HEALTH, "aimed", NULL),
-    TERM(LEAD, "terms", NULL),
+    TERM(CLOSE, "terms aimed", NULL),
+    SAME(CLOSE, TASK, "relapsed", NULL),
+    SAME(CLOSE, RECOVERY, "aimed", NULL),
+    TERM(LEAD, "aimed terms", NULL),
     NONE(EVENT, EVENT, "aimed", NULL),
     NONE(NO_START, COMMAND, "unheard aimed", NULL),
-    DROP(RESIGN_TERM, RESIGN, LEADER, CREATE | LEASE, "aimed", NULL),
+    DROP(RESIGN_TERM, RESIGN, LEADER, CREATE | LEASE, "resigns", NULL),
     NONE(CAMPAIGN, LEADER, "aimed", NULL),
-    DROP(PROOF_LIFE, PROOF, AGENT_LIVE, CREATE | LEASE, "lies", NULL),
-    DROP(PROOF_HOST, PROOF, HOST_LIVE, CREATE | LEASE, "lies", NULL),
-    DROP(PROOF_TERM, PROOF, LEADER, CREATE | LEASE, "lies", NULL),
+    DROP(PROOF_LIFE, PROOF, AGENT_LIVE, CREATE | LEASE, "lies", BY_HOST),
+    DROP(PROOF_HOST, PROOF, HOST_LIVE, CREATE | LEASE, "lies", BY_LIVES),
+    { .name = "PROOF_ALL", .profile = "lies",
+      .dropped = { HF_ROW_PROOF, HFS_ANY_KIND, CREATE | LEASE } },
+    DROP(PROOF_TERM, PROOF, LEADER, CREATE | LEASE, "lies", BY_TERM),
 
     HALF(AGENT_LIVE, CREATE, "aimed", NULL),
     HALF(AGENT_LIVE, LEASE, "relapsed", NULL),
-    HALF(HOST_LIVE, CREATE, "aimed relapsed", NULL),
-    HALF(HOST_LIVE, LEASE, "relapsed", NULL),
-    HALF(LEADER, CREATE, "aimed relapsed", NULL),
+    HALF(HOST_LIVE, CREATE, "aimed relapsed", BY_COMMAND),
+    HALF(HOST_LIVE, LEASE, "relapsed", BY_COMMAND),
+    HALF(LEADER, CREATE, "resigns relapsed", NULL),
     HALF(LEADER, LEASE, "relapsed", NULL),
     HALF(HOST_RECORD, TEXT, "relapsed", NULL),
     HALF(AGENT_SPEC, TEXT, "relapsed", NULL),
-    HALF(AGENT_REPORT, TEXT, "relapsed", NULL),
+    HALF(AGENT_REPORT, TEXT, "relapsed", BY_OWN_WORD),
     HALF(WANTED, TEXT, "relapsed", NULL),
     HALF(HEALTH, TEXT, "relapsed", NULL),
     HALF(TASK, TEXT, "relapsed", NULL),
     HALF(COMMAND, TEXT, "relapsed", NULL),
-    HALF(RECOVERY, TEXT, "relapsed", NULL),
-    HALF(META, TEXT, "relapsed", NULL),
-    HALF(CLOCK, TEXT, "relapsed", NULL),
+    HALF(RECOVERY, TEXT, "relapsed", BY_LEADER),
+    HALF(META, TEXT, "relapsed", BY_LEADER),
+    HALF(CLOCK, TEXT, "relapsed", BY_LEADER),
 
     /* Rules. */
 #define RULE(NAME, PROFILE, WHY)                                                               \
@@ -175,7 +215,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_STORM, "blackout", NULL),
     RULE(NO_HOLD, "hold", NULL),
     RULE(NO_REST, "calm", NULL),
-    RULE(NO_SYNC, "late", BY_LIST),
+    RULE(NO_SYNC, "paged", NULL),
     RULE(NO_WANTED, "people", NULL),
     RULE(NO_BACKOFF, "calm", NULL),
     RULE(NO_HELD, NULL, NULL),
@@ -201,8 +241,27 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_REAP, "people", NULL),
     RULE(BOOT_TWICE, NULL, NULL),
     RULE(START_JEOPARDY, NULL, NULL),
-    RULE(CLAIM_JEOPARDY, NULL, NULL),
+    RULE(CLAIM_JEOPARDY, "pauses", NULL),
     RULE(ANY_RESERVED, NULL, NULL),
+    RULE(CLOCK_UNWRITTEN, "terms", NULL),
+    RULE(NO_FENCE_KILL, "kills", NULL),
+    RULE(NO_FENCE, "calm", NULL),
+    RULE(OLD_PROOF, "lies", NULL),
+    RULE(RECEIVE_TIME, "pauses", NULL),
+    RULE(OLD_TERM, "lies", NULL),
+    RULE(ASKED_TTL, "calm", BY_GRANT),
+    RULE(LEAD_ON, "late", BY_TERM),
+    RULE(ONE_GRACE, "storms", NULL),
+    RULE(NO_RATE, "storms", NULL),
+    RULE(NO_FULL, "blackout", NULL),
+    RULE(ENDLESS_FREEZE, "outages", NULL),
+    RULE(NO_AGENT_LIMIT, "again", NULL),
+    RULE(NO_TASK_BACKOFF, "again", NULL),
+    RULE(NO_POISON, NULL, NULL),
+    RULE(NO_PROBATION, "again", NULL),
+    RULE(NO_PASS_OVER, "withdrawals", NULL),
+    RULE(NO_MARK, NULL, NULL),
+    RULE(SKIP_EVENT, NULL, NULL),
 };
 /* clang-format on */
 
@@ -245,12 +304,23 @@ bool hfs_dropped_has(const struct hfs_dropped *dropped, struct hfs_census *censu
         hf_key_parse(HFS_NS, hf_bytes_of(guard->key), scratch, &key, NULL) != HF_OK)
         return false;
     has = dropped != NULL && (dropped->row == guard->row || dropped->row == HFS_ANY_ROW) &&
-          dropped->kind == key.kind && (dropped->compares & bit) != 0;
+          (dropped->kind == key.kind || dropped->kind == HFS_ANY_KIND) &&
+          (dropped->compares & bit) != 0;
     if (census != NULL) {
         census->compares[guard->row][key.kind] |= (uint8_t)bit;
         census->dropped += has;
     }
     return has;
+}
+
+bool hfs_dropped_rides(const struct hfs_dropped *dropped, const struct hf_plan_guard *guard)
+{
+    if (dropped == NULL)
+        return false;
+    if (dropped->row == HF_ROW_REAP)
+        return guard->row == HF_ROW_START_BY_COMMAND || guard->row == HF_ROW_BOOT_START;
+    return dropped->kind == HF_KEY_LEADER && dropped->row == HFS_ANY_ROW &&
+           guard->row == HF_ROW_CAMPAIGN;
 }
 
 static const char *const WHATS[] = {
@@ -281,8 +351,7 @@ bool hfs_mutants_find_missing(const struct hfs_census *census, char *ret_text, s
             if (missing == 0)
                 continue;
             (void)snprintf(ret_text, size, "%s of key kind %d in row %s",
-                           WHATS[__builtin_ctz(missing)], kind,
-                           hf_row_name((enum hf_row)row));
+                           WHATS[__builtin_ctz(missing)], kind, hf_row_name((enum hf_row)row));
             return true;
         }
     }

@@ -12,7 +12,8 @@
 #include "sim/run.h"
 
 /* Compares of one kind of key that Txns of one row lack, or all Txns. */
-#define HFS_ANY_ROW HF_ROWS
+#define HFS_ANY_ROW  HF_ROWS
+#define HFS_ANY_KIND HF_KEY_KINDS
 struct hfs_dropped {
     enum hf_row row; /* HF_ROW_NONE: nothing is left out */
     enum hf_key_kind kind;
@@ -29,13 +30,18 @@ struct hfs_census {
 bool hfs_dropped_has(const struct hfs_dropped *dropped, struct hfs_census *census,
                      const struct hf_plan_guard *guard);
 
+/* With a term a claim to it comes late as well, and with what is reaped the start that left it.
+ * `dropped` may be NULL. */
+bool hfs_dropped_rides(const struct hfs_dropped *dropped, const struct hf_plan_guard *guard);
+
 struct hfs_mutant {
     const char *name;
     const char *text;           /* what goes unnoticed, or does not happen */
     struct hfs_dropped dropped; /* a compare, */
     uint64_t rules;             /* or a rule of lib/core */
-    const char *profile;        /* of its histories (sim/profile.h); several are taken in turn */
-    const char *equivalent;     /* why it harms nothing; NULL: it must */
+    const char *profile;    /* of its histories (sim/profile.h); several are taken in turn */
+    const char *equivalent; /* why it harms nothing; NULL: it must */
+    const char *open;       /* what no history can show here yet; NULL: it must */
 };
 
 /* All of them; `ret_count` says how many. */

@@ -104,6 +104,7 @@ struct hfs_parcel {
     struct hfs_exchange *exchange;
     struct hfs_answer *answer;
     struct hfs_parcel *next, **at; /* in net->late; `at` NULL: it is not kept back */
+    unsigned patience;             /* occasions that it lets pass */
 };
 
 struct hfs_letter *hfs_letter_new(const struct hfs_request *request, hf_ms now)
@@ -230,12 +231,19 @@ static struct hfs_parcel *post(struct hfs_exchange *exchange, hf_ms delay)
 static void post_late(struct hfs_exchange *exchange)
 {
     struct hfs_net *net = exchange->net;
-    enum { RELAPSE_MS = 60000 }; /* what is kept back outlasts the way to a restore */
-    hf_ms least = net->aim.relapses && !net->relapsed ? RELAPSE_MS : 1;
+    enum {
+        RELAPSE_MS = 60000,
+        PATIENCE = 20
+    }; /* what is kept back outlasts the way to a restore */
+    bool rides = exchange->letter->request->txn.rides;
+    hf_ms least = net->aim.relapses && !net->relapsed && !rides ? RELAPSE_MS : 1;
     struct hfs_parcel *parcel =
         post(exchange, least + (hf_ms)hfs_random_below(&net->world->random,
                                                        (uint64_t)net->faults.late_max));
 
+    /* Not always at the first occasion: the next one may be worse. */
+    if (net->aim.at != NULL && hfs_random_percent(&net->world->random, 50))
+        parcel->patience = (unsigned)hfs_random_below(&net->world->random, PATIENCE);
     parcel->next = net->late;
     parcel->at = &net->late;
     if (parcel->next != NULL)
@@ -345,21 +353,17 @@ static void come_soon(struct hfs_net *net, struct hfs_parcel *parcel)
 
     let_come(parcel);
     hfs_timer_start(net->world, &parcel->timer,
-                    net->world->now +
-                        (hf_ms)hfs_random_below(&net->world->random, SOON_MS));
+                    net->world->now + (hf_ms)hfs_random_below(&net->world->random, SOON_MS));
 }
 
-/* At once, before anybody else comes. Not always at the first occasion. */
+/* At once, before anybody else comes. */
 static void wake_aimed(struct hfs_net *net)
 {
-    enum { AIMED_PERCENT = 60 };
-
     if (net->aim.relapses && !net->relapsed)
         return;
     for (struct hfs_parcel *parcel = net->late, *next; parcel != NULL; parcel = next) {
         next = parcel->next;
-        if (!is_worst(net, parcel) ||
-            !hfs_random_percent(&net->world->random, AIMED_PERCENT))
+        if (!is_worst(net, parcel) || parcel->patience-- > 0)
             continue;
         hfs_note(net->world, "(what was kept back comes)");
         let_come(parcel);
@@ -394,7 +398,7 @@ static bool may_be_late(const struct hfs_net *net, const struct hfs_process *fro
     if (request->kind != HFS_TXN)
         return false;
     if (net->aim.at != NULL)
-        return is_aimed_at(request);
+        return request->txn.rides || is_aimed_at(request);
     return net->faults.late_role == HFS_NOBODY || net->faults.late_role == from->role;
 }
 
@@ -419,7 +423,7 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
     if (may_be_late(net, from, letter->request) &&
         hfs_random_percent(&net->world->random, net->faults.late_percent)) {
         post_late(exchange);
-        if (hfs_random_percent(&net->world->random, 50)) {
+        if (hfs_random_percent(&net->world->random, 50) && !letter->request->txn.rides) {
             letter->withheld = net->aim.at != NULL;
             return exchange; /* else it is a copy that comes late */
         }

@@ -47,10 +47,13 @@ struct hfs_net {
      * that they compare: where only that compare stands between them and harm. */
     struct hfs_parcel *late;
     struct hfs_aim aim;
-    bool relapsed;                     /* the etcd was restored */
-    struct hfs_census *census;         /* of all compares (sim/mutants.h), or NULL */
-    hfs_rev pumped;                    /* up to which the watches were told */
-    const struct hfs_process *writer;  /* whose request is being served; NULL: nobody's */
+    bool relapsed; /* the etcd was restored */
+    bool is_blind; /* what made a compare fail is not looked at */
+    bool skips;    /* a watch begins one revision too late */
+    hf_ms page_ms; /* lists come in pages, with up to so long between them; 0: at once */
+    struct hfs_census *census;        /* of all compares (sim/mutants.h), or NULL */
+    hfs_rev pumped;                   /* up to which the watches were told */
+    const struct hfs_process *writer; /* whose request is being served; NULL: nobody's */
     /* A request leaves (true: it gets lost); the store has changed, by a request of `writer`
      * (NULL: by etcd itself); a request was answered. NULL: nobody asks. Must not send anything
      * from inside. */

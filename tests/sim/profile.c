@@ -17,7 +17,11 @@ enum {
     AWAY_MS = 8000, /* less than its lease lasts */
     LONG_RUN_MS = 120000,
     LONG_STEP_MS = 15000,
-    SAID = 24 /* what is said and done around a restore, in either past */
+    OUTAGE_MS = 3800000,
+    COMEBACK_MS = 23000,
+    PAUSE_MS = 9500,
+    PAGE_MS = 3000, /* between the pages of a list, at most */
+    SAID = 24       /* what is said and done around a restore, in either past */
 };
 
 struct hfs_profile {
@@ -33,10 +37,19 @@ struct hfs_profile {
     bool few_hosts, few_controllers; /* no more than that */
     bool make_fails;                 /* some processes cannot be made */
     bool holds;                      /* some agents run on through any outage */
-    bool crashes;                    /* every other one dies with every task */
-    bool lazy;                       /* one agent takes tasks and does not begin with them */
-    bool restores;                   /* etcd is restored from a backup */
-    bool workers;                    /* whoever is there works */
+    bool resigns;                    /* some controllers end as they should */
+    bool cordons;                    /* nothing is to be started on some hosts, for a while */
+    bool comebacks;                  /* a host that was cut off is back when it was given up */
+    bool pauses;      /* a link stands still for about as long as a lease lasts */
+    bool releases;    /* some tasks are given back */
+    bool kills;       /* some agents are killed instead of frozen */
+    bool paged;       /* what is listed comes bit by bit */
+    bool storms;      /* most hosts are lost at once */
+    hf_ms outage;     /* a host is cut off for so long */
+    bool crashes;     /* every other one dies with every task */
+    bool lazy;        /* one agent takes tasks and does not begin with them */
+    bool restores;    /* etcd is restored from a backup */
+    bool workers;     /* whoever is there works */
     bool relapses;    /* one of a moment ago, while what followed from it is on its way */
     bool relapsed;    /* one of any time before, while certain Txns are kept back for it */
     bool short_stops; /* whoever stands still does so for less than a lease lasts, */
@@ -249,6 +262,38 @@ static const struct hfs_profile PROFILES[] = {
             HFS_FAULT_RETRY, HFS_FAULT_REMOVE, HFS_FAULT_CRASH_LINK, HFS_FAULT_CRASH_HOST,
             HFS_FAULT_CUT_HOST, HFS_FAULT_REVOKE, HFS_FAULT_CRASH_CONTROLLER,
             HFS_FAULT_PAUSE_CONTROLLER) },
+    { .name = "resigns",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 4,
+      .troubles = 24,
+      .one_role = true,
+      .very_late = true,
+      .resigns = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CRASH_CONTROLLER,
+            HFS_FAULT_CRASH_CONTROLLER) },
+    { .name = "comebacks",
+      .hosts = 3,
+      .controllers = 1,
+      .agents = 5,
+      .troubles = 10,
+      .one_role = true,
+      .very_late = true,
+      .comebacks = true,
+      .cordons = true,
+      .long_run = true,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_CUT_HOST,
+            HFS_FAULT_CUT_HOST, HFS_FAULT_GARBAGE, HFS_FAULT_CRASH_HOST) },
+    { .name = "pauses",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 30,
+      .one_role = true,
+      .pauses = true,
+      KINDS(HFS_FAULT_NETWORK, HFS_FAULT_NETWORK, HFS_FAULT_PAUSE_LINK, HFS_FAULT_PAUSE_LINK,
+            HFS_FAULT_PAUSE_LINK, HFS_FAULT_SUBMIT, HFS_FAULT_SUBMIT, HFS_FAULT_KILL_AGENT) },
     { .name = "terms",
       .hosts = 2,
       .controllers = 2,
@@ -293,13 +338,25 @@ static const struct hfs_profile PROFILES[] = {
       .hosts = 1,
       .controllers = 2,
       .agents = 4,
-      .troubles = 10,
+      .troubles = 6,
       .one_role = true,
       .lazy = true,
       .very_late = true,
       .long_run = true,
-      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_CRASH_CONTROLLER,
-            HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CANCEL) },
+      .step_max = LONG_STEP_MS,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CANCEL,
+            HFS_FAULT_SUBMIT, HFS_FAULT_SUBMIT, HFS_FAULT_SUBMIT, HFS_FAULT_SUBMIT) },
+    { .name = "released",
+      .hosts = 2,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 20,
+      .one_role = true,
+      .releases = true,
+      .very_late = true,
+      .chaser = HFS_FAULT_CANCEL,
+      KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_KILL_AGENT, HFS_FAULT_REVOKE,
+            HFS_FAULT_CANCEL, HFS_FAULT_RESTART) },
     { .name = "returns",
       .hosts = 2,
       .controllers = 1,
@@ -320,8 +377,10 @@ static const struct hfs_profile PROFILES[] = {
       .long_run = true,
       .few_controllers = true,
       .long_stops = true,
+      .deaf = true,
       KINDS(HFS_FAULT_LATE, HFS_FAULT_PAUSE_CONTROLLER, HFS_FAULT_CUT_CONTROLLER,
-            HFS_FAULT_STOP, HFS_FAULT_START, HFS_FAULT_GARBAGE, HFS_FAULT_KILL_AGENT) },
+            HFS_FAULT_STOP, HFS_FAULT_START, HFS_FAULT_GARBAGE, HFS_FAULT_KILL_AGENT,
+            HFS_FAULT_CUT_HOST) },
     { .name = "lies",
       .hosts = 2,
       .controllers = 2,
@@ -332,6 +391,46 @@ static const struct hfs_profile PROFILES[] = {
       KINDS(HFS_FAULT_LYING, HFS_FAULT_LYING, HFS_FAULT_MEMBER, HFS_FAULT_CHANGE_LEADER,
             HFS_FAULT_REVOKE, HFS_FAULT_CUT_HOST, HFS_FAULT_CUT_MEMBER, HFS_FAULT_PAUSE_LINK,
             HFS_FAULT_WATCHES) },
+    { .name = "storms",
+      .hosts = 4,
+      .few_hosts = true,
+      .controllers = 1,
+      .few_controllers = true,
+      .agents = 18,
+      .troubles = 1,
+      .one_role = true,
+      .calm = true,
+      .storms = true,
+      .step_max = LONG_STEP_MS,
+      KINDS(HFS_FAULT_SUBMIT) },
+    { .name = "outages",
+      .hosts = 1,
+      .few_hosts = true,
+      .controllers = 1,
+      .agents = 2,
+      .troubles = 1,
+      .one_role = true,
+      .outage = OUTAGE_MS,
+      KINDS(HFS_FAULT_SUBMIT) },
+    { .name = "kills",
+      .hosts = 1,
+      .few_hosts = true,
+      .controllers = 1,
+      .agents = 4,
+      .troubles = 8,
+      .kills = true,
+      .one_role = true,
+      KINDS(HFS_FAULT_CUT_HOST, HFS_FAULT_CUT_HOST, HFS_FAULT_PAUSE_LINK, HFS_FAULT_REVOKE) },
+    { .name = "paged",
+      .hosts = 2,
+      .controllers = 2,
+      .agents = 5,
+      .troubles = 14,
+      .holds = true,
+      .paged = true,
+      .step_max = LONG_STEP_MS,
+      KINDS(HFS_FAULT_CRASH_HOST, HFS_FAULT_CUT_HOST, HFS_FAULT_CUT_HOST,
+            HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_CRASH_CONTROLLER, HFS_FAULT_KILL_AGENT) },
     { .name = "relapsed",
       .hosts = 2,
       .controllers = 2,
@@ -411,6 +510,10 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
             agent->kind = HFS_WORKER;
             agent->home = i % cfg->hosts;
         }
+        if (profile->kills && hfs_random_percent(dice, 60))
+            agent->fence = HOLDFAST__V1__SPEC__FENCE__kill;
+        if (profile->storms)
+            agent->home = i % cfg->hosts;
         if (profile->crashes)
             agent->kind = i % 2 == 0 ? HFS_CRASH_STEP : HFS_WORKER;
         if (profile->holds && hfs_random_percent(dice, 60))
@@ -421,7 +524,9 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         cfg->agents[1].kind = cfg->agents[2].kind = HFS_WORKER;
     }
     cfg->calm = profile->calm;
+    cfg->page_ms = profile->paged ? PAGE_MS : 0;
     cfg->report_percent = 10;
+    cfg->release_percent = profile->releases ? 25 : 0;
     if (profile->step_max > 0)
         cfg->step_max = profile->step_max;
 }
@@ -510,7 +615,8 @@ static void relapse_once(struct hfs_run *run, struct hfs_random *dice)
     bool early = hfs_random_percent(dice, 40);
     hf_ms made = early ? 5 + (hf_ms)hfs_random_below(dice, BOOT_MS)
                        : BACKUP_MS + (hf_ms)hfs_random_below(dice, LONG_MS);
-    hf_ms restored = made + PAST_MS + (hf_ms)hfs_random_below(dice, PAST_MS * 20);
+    hf_ms restored =
+        made + PAST_MS + (hf_ms)hfs_random_below(dice, PAST_MS * (early ? 40 : 20));
     struct hfs_fault *late;
 
     run->duration = restored + LONG_MS;
@@ -534,6 +640,26 @@ static void relapse_once(struct hfs_run *run, struct hfs_random *dice)
     run->cluster.aim.relapses = true;
 }
 
+/* All hosts but one go at once, and are away for long. */
+static void lose_most(struct hfs_run *run, struct hfs_random *dice)
+{
+    hf_ms at = LONG_MS / 2 + (hf_ms)hfs_random_below(dice, LONG_MS);
+
+    for (unsigned i = 0; i + 1 < run->cluster.hosts; i++)
+        add_at(run, dice, HFS_FAULT_CRASH_HOST, at + (hf_ms)hfs_random_below(dice, 100), i)
+            ->length = LONG_MS * 2;
+    run->duration = at + LONG_MS * 3;
+}
+
+static void cut_off(struct hfs_run *run, struct hfs_random *dice, hf_ms length)
+{
+    struct hfs_fault *fault = add_at(run, dice, HFS_FAULT_CUT_HOST, LONG_MS / 2, 0);
+
+    fault->length = length;
+    fault->b = 1;
+    run->duration = LONG_MS + length;
+}
+
 /* While the start is on its way that follows from it, something else happens to the agent. */
 static void chase(struct hfs_run *run, struct hfs_random *dice, const struct hfs_fault *killed,
                   enum hfs_fault_kind chaser)
@@ -544,6 +670,8 @@ static void chase(struct hfs_run *run, struct hfs_random *dice, const struct hfs
     hfs_run_add(run, dice, chaser);
     run->faults[run->fault_count - 1].a =
         chaser == HFS_FAULT_CANCEL ? HFS_FAULT_OF_AGENT + agent : agent;
+    if (chaser == HFS_FAULT_CANCEL && hfs_random_percent(dice, 50))
+        at += DEAF_MS; /* about when a start that nobody served is withdrawn */
     run->faults[run->fault_count - 1].at = at + 5 + (hf_ms)hfs_random_below(dice, SLIP_MS);
 }
 
@@ -566,6 +694,10 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         relapse(run, &dice);
     if (profile->relapsed)
         relapse_once(run, &dice);
+    if (profile->storms)
+        lose_most(run, &dice);
+    if (profile->outage > 0)
+        cut_off(run, &dice, profile->outage);
     troubles = profile->troubles + (unsigned)hfs_random_below(&dice, profile->troubles + 1);
     for (unsigned i = 0; i < troubles && run->fault_count + DEATHS < HFS_FAULTS_MAX; i++) {
         struct hfs_fault *fault = &run->faults[run->fault_count];
@@ -588,6 +720,16 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
             fault->a -= fault->a % 6;
         if (profile->long_faults && fault->length > 0)
             fault->length = LONG_MS + fault->length / 2;
+        if (fault->kind == HFS_FAULT_CRASH_CONTROLLER && profile->resigns && fault->b % 2 != 0)
+            fault->a += HFS_FAULT_ORDERLY;
+        if (fault->kind == HFS_FAULT_GARBAGE && profile->cordons && fault->b % 2 != 0)
+            fault->a += HFS_FAULT_OF_HOST;
+        if (fault->kind == HFS_FAULT_CUT_HOST && profile->comebacks) {
+            fault->b = 1;
+            fault->length = COMEBACK_MS + fault->length % (COMEBACK_MS / 2);
+        }
+        if (fault->kind == HFS_FAULT_PAUSE_LINK && profile->pauses)
+            fault->length = PAUSE_MS + fault->length % (PAUSE_MS / 2);
         if (profile->very_late && fault->kind == HFS_FAULT_LATE) {
             fault->a = 49;
             fault->length += LONG_MS;

@@ -6,13 +6,12 @@
 
 void hfs_replay_format(const struct hfs_replay *replay, char *ret_text, size_t size)
 {
-    (void)snprintf(ret_text, size, "./dev test sim --seeds 1 --from %llu%s%s%s%s%s",
-                   (unsigned long long)replay->seed,
-                   replay->profile != NULL ? " --profile " : "",
-                   replay->profile != NULL ? replay->profile : "",
-                   replay->mutant != NULL ? " --mutant " : "",
-                   replay->mutant != NULL ? replay->mutant : "",
-                   replay->control ? " --control" : "");
+    (void)snprintf(
+        ret_text, size, "./dev test sim --seeds 1 --from %llu%s%s%s%s%s",
+        (unsigned long long)replay->seed, replay->profile != NULL ? " --profile " : "",
+        replay->profile != NULL ? replay->profile : "",
+        replay->mutant != NULL ? " --mutant " : "",
+        replay->mutant != NULL ? replay->mutant : "", replay->control ? " --control" : "");
 }
 
 /* "I7", "J", "told:", "once:"; of what only does not come to rest, nothing. */

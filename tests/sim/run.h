@@ -68,6 +68,8 @@ enum {
     HFS_FAULT_FIRST_LATER = HFS_FAULT_VANISH, /* from here on: drawn beside the others */
     HFS_FAULT_LATE_CONTROLLER = 10000,        /* `a` of LATE from here on: controllers' alone */
     HFS_FAULT_OF_AGENT = 10000, /* `a` of CANCEL from here on: what that agent has */
+    HFS_FAULT_ORDERLY = 10000,  /* `a` of CRASH_CONTROLLER from here on: it resigns */
+    HFS_FAULT_OF_HOST = 10000,  /* `a` of GARBAGE from here on: a host is cordoned */
 };
 
 struct hfs_run {

@@ -136,13 +136,93 @@ int hf_etcd_range(struct hf_etcd *etcd, const struct hf_range_request *request, 
     return HF_OK;
 }
 
-/* One page is enough for a fleet that fits into a simulator. */
+/* One page is enough for a fleet that fits into a simulator; but what it holds may be told in
+ * several, with time between them, as it is on a slow line. */
 struct hf_list {
+    struct hfs_client *client;
     hf_rev revision;
     hf_range_fn fn;
     void *arg;
-    struct hf_call *call;
+    struct hf_call *call;        /* NULL: it was answered */
+    struct hf_range_result told; /* of what is told bit by bit */
+    struct hf_kv *kvs;           /* with their texts behind them; NULL: all is told at once */
+    size_t next, count;
+    struct hfs_timer timer;
 };
+
+static void free_list(struct hf_list *list)
+{
+    hfs_timer_stop(list->client->net->world, &list->timer);
+    free(list->kvs);
+    free(list);
+}
+
+static struct hf_bytes keep_bytes(char **at, struct hf_bytes bytes)
+{
+    struct hf_bytes copy = { *at, bytes.len };
+
+    if (bytes.len > 0)
+        memcpy(*at, bytes.data, bytes.len);
+    *at += bytes.len;
+    return copy;
+}
+
+static void copy_page(struct hf_list *list, const struct hf_range_result *page)
+{
+    size_t size = page->count * sizeof *list->kvs;
+    char *at;
+
+    for (size_t i = 0; i < page->count; i++)
+        size += page->kvs[i].key.len + page->kvs[i].value.len;
+    list->kvs = hfs_alloc(size + 1);
+    at = (char *)(list->kvs + page->count);
+    for (size_t i = 0; i < page->count; i++) {
+        list->kvs[i] = page->kvs[i];
+        list->kvs[i].key = keep_bytes(&at, page->kvs[i].key);
+        list->kvs[i].value = keep_bytes(&at, page->kvs[i].value);
+    }
+    list->told = *page;
+    list->count = page->count;
+}
+
+static void turn_page(struct hf_list *list)
+{
+    struct hfs_random *random = &list->client->net->world->random;
+
+    hfs_timer_start(list->client->net->world, &list->timer,
+                    list->client->net->world->now + 1 +
+                        (hf_ms)hfs_random_below(random, (uint64_t)list->client->net->page_ms));
+}
+
+static void on_turned(struct hfs_timer *timer)
+{
+    enum { PAGE_KEYS = 4 };
+    struct hf_list *list = OWNER(timer, struct hf_list, timer);
+    size_t left = list->count - list->next;
+    struct hf_range_result told = list->told;
+    bool was = hfs_memory_set(true);
+
+    told.kvs = list->kvs + list->next;
+    told.count = left < PAGE_KEYS ? left : PAGE_KEYS;
+    told.more = told.count < left;
+    list->next += told.count;
+    if (told.more) {
+        turn_page(list);
+        list->fn(&told, list->arg); /* which may cancel it */
+    } else {
+        struct hf_kv *kvs = list->kvs;
+
+        list->kvs = NULL;
+        told.kvs = kvs + (list->next - told.count);
+        hf_range_fn fn = list->fn;
+        void *arg = list->arg;
+
+        free_list(list);
+        fn(&told, arg);
+        free(kvs);
+    }
+    (void)hfs_memory_set(was);
+}
 
 static void on_page(const struct hf_range_result *page, void *arg)
 {
@@ -151,9 +231,15 @@ static void on_page(const struct hf_range_result *page, void *arg)
     hf_range_fn fn = list->fn;
     void *fn_arg = list->arg;
 
+    list->call = NULL;
     if (list->revision != 0)
         told.result.header.revision = list->revision;
-    free(list);
+    if (list->client->net->page_ms > 0 && page->result.err == HF_OK && page->count > 0) {
+        copy_page(list, &told);
+        turn_page(list);
+        return;
+    }
+    free_list(list);
     fn(&told, fn_arg);
 }
 
@@ -163,7 +249,12 @@ int hf_etcd_list(struct hf_etcd *etcd, const struct hf_range_request *request, h
     struct hf_range_request all = *request;
     struct hf_list *list = hfs_alloc(sizeof *list);
 
-    *list = (struct hf_list){ .revision = request->revision, .fn = fn, .arg = arg };
+    *list =
+        (struct hf_list){ .client = client_of(etcd),
+                          .revision = request->revision,
+                          .fn = fn,
+                          .arg = arg,
+                          .timer = { .fn = on_turned, .process = client_of(etcd)->process } };
     all.limit = 0;
     if (all.timeout == 0)
         all.timeout = PAGE_MS;
@@ -174,8 +265,9 @@ int hf_etcd_list(struct hf_etcd *etcd, const struct hf_range_request *request, h
 
 void hf_list_cancel(struct hf_list *list)
 {
-    hf_call_cancel(list->call);
-    free(list);
+    if (list->call != NULL)
+        hf_call_cancel(list->call);
+    free_list(list);
 }
 
 /* etcd/watch.h */
@@ -354,7 +446,7 @@ int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_config *cfg,
             watch->stream,
             &(struct hfs_range){ .key = { .data = bounds->key.data, .len = bounds->key.len },
                                  .prefix = bounds->end.len > 0 },
-            cfg->ranges[i].start_rev);
+            cfg->ranges[i].start_rev + (client_of(etcd)->net->skips ? 1 : 0));
     }
     *ret_watch = watch;
     return HF_OK;

@@ -1,0 +1,66 @@
+/* check_seen.c - nobody writes over what it cannot have seen: a record is changed by whoever
+ * has decided on what is there, and no write is lost. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "sim/check_private.h"
+
+static struct c_written *find(struct hfs_check *check, const struct hfs_entry *entry)
+{
+    uint32_t hash = hf_hash(1, entry->key->bytes, entry->key->len);
+
+    for (uint32_t i = 0; i < HFS_WRITTEN; i++) {
+        struct c_written *written = &check->written[(hash + i) % HFS_WRITTEN];
+
+        if (written->len == 0 || (written->hash == hash && written->len == entry->key->len)) {
+            written->hash = hash;
+            written->len = entry->key->len;
+            return written;
+        }
+    }
+    return NULL;
+}
+
+/* What is put or deleted only by who compares it. An agent that is removed goes with all that
+ * was said of it. */
+static bool is_compared(const struct c_change *change)
+{
+    switch (change->key.kind) {
+    case HF_KEY_COMMAND:
+    case HF_KEY_RECOVERY:
+    case HF_KEY_AGENT_SPEC:
+    case HF_KEY_HOST_RECORD: return true;
+    case HF_KEY_META:
+    case HF_KEY_CLOCK:
+    case HF_KEY_AGENT_REPORT:
+    case HF_KEY_WANTED:
+    case HF_KEY_HEALTH:
+    case HF_KEY_TASK: return !change->deleted;
+    default: return false;
+    }
+}
+
+void hfs_check_judge_seen(struct hfs_check *check, const struct c_change *change)
+{
+    struct c_written *written;
+
+    if (!is_compared(change))
+        return;
+    written = find(check, change->entry);
+    if (written == NULL)
+        return;
+    /* What was deleted, with all else of an agent, is as absent as it ever was. */
+    if ((change->deleted || change->entry->version > 1) && check->writer != NULL &&
+        check->letter != NULL && written->there && written->at >= check->letter->made_at)
+        hfs_check_violate(check, "seen: %s changes %.*s, which it cannot have seen",
+                          check->writer->name, (int)change->entry->key->len,
+                          change->entry->key->bytes);
+    written->at = check->world->now;
+    written->there = true;
+}
+
+void hfs_check_forget_seen(struct hfs_check *check)
+{
+    memset(check->written, 0, sizeof check->written);
+}
