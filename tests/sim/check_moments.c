@@ -124,9 +124,9 @@ void hfs_check_judge_host(struct hfs_check *check, const struct c_agent *agent,
         others = others || (&check->hosts[i] != host && check->hosts[i].present &&
                             check->hosts[i].avoided_at == 0 &&
                             check->world->now - check->hosts[i].since > SINCE_MS);
-    if (others && !check->was_restored && strcmp(agent->passed_host, name) == 0 &&
-        agent->passed_term == check->leader_rev && agent->passed_lease == host->lease &&
-        check->world->now - agent->passed_at < PASSED_MS)
+    if (others && !check->was_restored && !hfs_check_is_blind(check) &&
+        strcmp(agent->passed_host, name) == 0 && agent->passed_term == check->leader_rev &&
+        agent->passed_lease == host->lease && check->world->now - agent->passed_at < PASSED_MS)
         hfs_check_violate(check, "I11 %s is asked again for %s, which it did not start", name,
                           agent->name);
 }

@@ -233,6 +233,12 @@ void hfs_check_note_done(struct hfs_check *check);
 void hfs_check_judge_txn(struct hfs_check *check, const struct hfs_letter *letter,
                          const struct hfs_answer *answer);
 
+/* What a backup brought back is older than it looks. */
+static inline bool hfs_check_is_of_this_past(const struct hfs_check *check, hf_ms moment)
+{
+    return !check->was_restored || moment > check->restored_at;
+}
+
 /* check_seen.c; what is in a backup was written at any time before. */
 void hfs_check_judge_seen(struct hfs_check *check, const struct c_change *change);
 void hfs_check_forget_seen(struct hfs_check *check);

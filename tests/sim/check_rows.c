@@ -72,16 +72,11 @@ static const char *instance_of(struct hfs_check *check, const char *agent)
 
 /* Lives. */
 
-/* What a backup brought back is older than it looks. */
-static bool is_of_this_past(const struct hfs_check *check, hf_ms moment)
-{
-    return !check->was_restored || moment > check->restored_at;
-}
-
 /* What says how it is started may be another one, or gone, since that was decided. */
 static void judge_spec(struct hfs_check *check, const struct c_agent *agent)
 {
-    if (agent->spec_at >= check->letter->made_at && is_of_this_past(check, agent->spec_at))
+    if (agent->spec_at >= check->letter->made_at &&
+        hfs_check_is_of_this_past(check, agent->spec_at))
         hfs_check_violate(check, "I12 %s is started by a spec that was %s meanwhile",
                           agent->name, agent->removed ? "removed" : "changed");
 }
@@ -119,22 +114,11 @@ static void judge_start(struct hfs_check *check, const struct c_agent *agent,
                           agent->name);
 }
 
-/* Who is not there any more is taken from the list, and nobody else. */
-static void judge_reaped(struct hfs_check *check, const struct c_agent *agent)
-{
-    if (check->writer != NULL && check->writer->role == HFS_AGENTD &&
-        find_change(check, HF_KEY_AGENT_EXIT, agent->name) == NULL &&
-        hfs_check_find_process(check, agent->life.instance) != NULL)
-        hfs_check_violate(check, "I2 %s is reaped while it runs", agent->name);
-}
-
 static void judge_live(struct hfs_check *check, const struct c_change *change)
 {
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)change->record;
 
-    if (change->deleted)
-        judge_reaped(check, agent);
     if (change->deleted || live == NULL)
         return;
     if (change->entry->lease == 0)
@@ -360,7 +344,6 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
 {
     const Holdfast__V1__Task *task = (const Holdfast__V1__Task *)change->record;
     struct c_task *old = hfs_check_task(check, change->key.name);
-    bool by_person;
 
     if (change->deleted) {
         if (!hfs_check_is_final(old->state) || check->writer == NULL ||
@@ -376,8 +359,8 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
                               hfs_check_state_name(task->state));
         return;
     }
-    by_person = is_by_person(check, old, change);
-    if (hfs_check_is_final(old->state) && task->state != old->state && !by_person)
+    if (hfs_check_is_final(old->state) && task->state != old->state &&
+        !is_by_person(check, old, change))
         hfs_check_violate(check, "I6 %s was %s and is %s", old->name,
                           hfs_check_state_name(old->state), hfs_check_state_name(task->state));
     if (old->head != 0 && task->checkpoint == NULL &&
@@ -621,7 +604,7 @@ static void judge_writer(struct hfs_check *check, const struct c_change *change)
         hfs_check_violate(check, "I4 %s writes %.*s and does not lead", check->writer->name,
                           (int)change->entry->key->len, change->entry->key->bytes);
     else if (check->letter->made_at <= check->leader_since &&
-             is_of_this_past(check, check->leader_since))
+             hfs_check_is_of_this_past(check, check->leader_since))
         hfs_check_violate(check, "I4 %s writes %.*s with what it sent before its term began",
                           check->writer->name, (int)change->entry->key->len,
                           change->entry->key->bytes);
@@ -645,15 +628,6 @@ static void judge_refusal(struct hfs_check *check, const struct c_change *change
                           change->key.sub, change->key.name);
 }
 
-static void judge_hosts_and_specs(struct hfs_check *check, const struct c_change *change)
-{
-    if (change->key.kind == HF_KEY_HOST_LIVE && change->entry->version > 1)
-        hfs_check_violate(check, "I1 %s is registered again while it is", change->key.name);
-    if (change->key.kind == HF_KEY_AGENT_SPEC && change->deleted &&
-        hfs_check_agent(check, change->key.name)->life.present)
-        hfs_check_violate(check, "I1 %s is removed while it is registered", change->key.name);
-}
-
 /* What hangs on a lease that etcd ended by itself: whoever holds it has not been told. */
 static void note_lost_lease(struct hfs_check *check, const struct c_change *change)
 {
@@ -674,7 +648,6 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
 
     judge_writer(check, change);
     note_lost_lease(check, change);
-    judge_hosts_and_specs(check, change);
     hfs_check_judge_seen(check, change);
     switch (change->key.kind) {
     case HF_KEY_AGENT_LIVE: judge_live(check, change); break;

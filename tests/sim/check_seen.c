@@ -41,10 +41,37 @@ static bool is_compared(const struct c_change *change)
     }
 }
 
+static bool is_told_of(const struct hfs_check *check, const char *agent)
+{
+    for (size_t i = 0; i < check->change_count; i++) {
+        if (check->changes[i].key.kind == HF_KEY_AGENT_EXIT &&
+            strcmp(check->changes[i].key.name, agent) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Nobody is there twice; who is not there any more is taken from the list, and nobody else. */
+static void judge_presence(struct hfs_check *check, const struct c_change *change)
+{
+    const char *name = change->key.name;
+
+    if (change->key.kind == HF_KEY_HOST_LIVE && change->entry->version > 1)
+        hfs_check_violate(check, "I1 %s is registered again while it is", name);
+    if (change->key.kind == HF_KEY_AGENT_SPEC && change->deleted &&
+        hfs_check_agent(check, name)->life.present)
+        hfs_check_violate(check, "I1 %s is removed while it is registered", name);
+    if (change->key.kind == HF_KEY_AGENT_LIVE && change->deleted && check->writer != NULL &&
+        check->writer->role == HFS_AGENTD && !is_told_of(check, name) &&
+        hfs_check_find_process(check, hfs_check_agent(check, name)->life.instance) != NULL)
+        hfs_check_violate(check, "I2 %s is reaped while it runs", name);
+}
+
 void hfs_check_judge_seen(struct hfs_check *check, const struct c_change *change)
 {
     struct c_written *written;
 
+    judge_presence(check, change);
     if (!is_compared(change))
         return;
     written = find(check, change->entry);

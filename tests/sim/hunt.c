@@ -216,7 +216,7 @@ static bool tell_control(const char *name, const char *mutant, const struct fail
 static bool tell(const struct hfs_mutant *mutant, const struct result *result)
 {
     bool died = result->failure.any, equivalent = mutant->equivalent != NULL;
-    bool idle = mutant->dropped.row != HF_ROW_NONE && result->missed == 0;
+    bool idle = mutant->dropped.row != HF_ROW_NONE && result->missed == 0 && !equivalent;
     unsigned long long histories = (unsigned long long)result->histories;
     bool ok = tell_control(mutant->name, mutant->name, &result->control);
     char text[100];

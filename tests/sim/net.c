@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "etcd/kv.h"
+#include "sim/aim.h"
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -270,47 +271,16 @@ static bool compares(const struct hfs_parcel *parcel, const struct hfs_entry *en
 
 /* Aims. */
 
-static bool is_aimed_at(const struct hfs_request *request)
-{
-    for (size_t i = 0; request->kind == HFS_TXN && i < request->txn.compare_count; i++) {
-        if (request->txn.compares[i].aimed)
-            return true;
-    }
-    return false;
-}
-
-/* Only what is aimed at stands between it and the store. */
-static bool is_worst(const struct hfs_net *net, const struct hfs_parcel *parcel)
-{
-    const struct hfs_txn *txn = &parcel->exchange->letter->request->txn;
-    bool stands = false;
-
-    for (size_t i = 0; i < txn->compare_count; i++) {
-        bool holds = hfs_compare_holds(net->etcd, &txn->compares[i]);
-
-        if (!holds && !txn->compares[i].aimed)
-            return false;
-        stands = stands || !holds;
-    }
-    return stands;
-}
-
 /* The revision that something kept back knows the key by; 0: none does. */
 static hfs_rev known_rev(const struct hfs_net *net, struct hf_bytes key)
 {
-    for (const struct hfs_parcel *parcel = net->late; parcel != NULL; parcel = parcel->next) {
-        const struct hfs_txn *txn = &parcel->exchange->letter->request->txn;
+    hfs_rev known = 0;
 
-        for (size_t i = 0; i < txn->compare_count; i++) {
-            const struct hfs_compare *compare = &txn->compares[i];
-
-            if (compare->relation == HFS_EQUAL && is_same(compare->key, key) &&
-                (compare->target == HFS_TARGET_MOD || compare->target == HFS_TARGET_CREATE) &&
-                compare->number > hfs_etcd_get_store(net->etcd)->revision)
-                return compare->number;
-        }
-    }
-    return 0;
+    for (const struct hfs_parcel *parcel = net->late; parcel != NULL && known == 0;
+         parcel = parcel->next)
+        known = hfs_aim_known_rev(&parcel->exchange->letter->request->txn, key,
+                                  hfs_etcd_get_store(net->etcd)->revision);
+    return known;
 }
 
 /* Somebody else writes until the next revision is the one that is known. */
@@ -363,7 +333,8 @@ static void wake_aimed(struct hfs_net *net)
         return;
     for (struct hfs_parcel *parcel = net->late, *next; parcel != NULL; parcel = next) {
         next = parcel->next;
-        if (!is_worst(net, parcel) || parcel->patience-- > 0)
+        if (!hfs_aim_is_worst(&parcel->exchange->letter->request->txn, net->etcd) ||
+            parcel->patience-- > 0)
             continue;
         hfs_note(net->world, "(what was kept back comes)");
         let_come(parcel);
@@ -398,7 +369,7 @@ static bool may_be_late(const struct hfs_net *net, const struct hfs_process *fro
     if (request->kind != HFS_TXN)
         return false;
     if (net->aim.at != NULL)
-        return request->txn.rides || is_aimed_at(request);
+        return request->txn.rides || hfs_aim_is_at(request);
     return net->faults.late_role == HFS_NOBODY || net->faults.late_role == from->role;
 }
 
