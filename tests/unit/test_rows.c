@@ -642,6 +642,30 @@ START_TEST(any_other_write_of_the_leader)
 }
 END_TEST
 
+START_TEST(the_counting_of_a_task_is_closed_when_its_end_is_still_known)
+{
+    Holdfast__V1__Recovery next = HOLDFAST__V1__RECOVERY__INIT;
+
+    next.task = (char *)"t";
+    hf_row_close(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 11 }, &next);
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(tasks/t) = 17, mod(recoveries/t) = 11 then put recoveries/t");
+}
+END_TEST
+
+START_TEST(a_guard_knows_its_row)
+{
+    struct hf_start start = make_start();
+
+    hf_row_rejoin(&plan, &start);
+    for (size_t i = 0; i < plan.guard_count; i++)
+        ck_assert_int_eq(plan.guards[i].row, HF_ROW_REJOIN);
+    for (int row = HF_ROW_NONE + 1; row < HF_ROWS; row++)
+        ck_assert_str_ne(hf_row_name((enum hf_row)row), "?");
+    ck_assert_str_eq(hf_row_name(HF_ROWS), "?");
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("rows");
@@ -687,5 +711,7 @@ int main(void)
     tcase_add_test(t, cancel_and_retry);
     tcase_add_test(t, removals);
     tcase_add_test(t, any_other_write_of_the_leader);
+    tcase_add_test(t, the_counting_of_a_task_is_closed_when_its_end_is_still_known);
+    tcase_add_test(t, a_guard_knows_its_row);
     return run("core/rows", t);
 }
