@@ -12,7 +12,7 @@
 #include "sim/profile.h"
 #include "sim/replay.h"
 
-enum { WHY = 200, INVARIANTS = 13, NAME = 24, JOBS = 64 };
+enum { WHY = 200, INVARIANTS = 13, NAME = 24, JOBS = 64, FEW = 8 };
 
 /* A history that failed. */
 struct failure {
@@ -90,7 +90,7 @@ static void hunt_one(const struct hfs_hunt *hunt, const struct hfs_mutant *mutan
                      struct hfs_census *census, struct result *result)
 {
     bool must_die = mutant->equivalent == NULL && mutant->open == NULL;
-    uint64_t seeds = must_die ? hunt->seeds : hunt->seeds / 8;
+    uint64_t seeds = must_die ? hunt->seeds : hunt->seeds / FEW;
     uint64_t before = census->dropped;
     char profile[NAME] = "";
 
@@ -112,7 +112,7 @@ static void hunt_one(const struct hfs_hunt *hunt, const struct hfs_mutant *mutan
 static void live_without(const struct hfs_hunt *hunt, const char *profile,
                          struct hfs_census *census, struct result *result)
 {
-    for (uint64_t i = 0; i < hunt->seeds / 2; i++) {
+    for (uint64_t i = 0; i < hunt->seeds / FEW; i++) {
         result->histories++;
         if (!live_once(hunt->from + i, profile, NULL, false, census, &result->control))
             break;
