@@ -79,7 +79,7 @@ void hfs_check_judge_seen(struct hfs_check *check, const struct c_change *change
         return;
     /* What was deleted, with all else of an agent, is as absent as it ever was. */
     if ((change->deleted || change->entry->version > 1) && check->writer != NULL &&
-        check->letter != NULL && written->there && written->at >= check->letter->made_at)
+        check->letter != NULL && written->there && written->at > check->letter->made_at)
         hfs_check_violate(check, "seen: %s changes %.*s, which it cannot have seen",
                           check->writer->name, (int)change->entry->key->len,
                           change->entry->key->bytes);
