@@ -53,6 +53,7 @@ static int plan_left(const struct link *link, const struct hf_kv *kv, struct hf_
         return rc;
     ((Holdfast__V1__Host *)record)->left = true;
     hf_plan_init(plan, link->settings->common.namespace, HF_WRITER_OWNER, op_id);
+    hf_plan_begin_row(plan, HF_ROW_LEAVE);
     hf_plan_guard_same(plan, key, kv->mod_rev, old);
     hf_plan_put(plan, key, record, old, 0);
     hf_json_free(record);

@@ -33,8 +33,10 @@ enum hf_guard {
     X(START_BY_COMMAND) X(BOOT_START) X(REJOIN) X(LOCAL_RESTART) X(EXTERNAL_START)             \
     X(REAP) X(CLAIM) X(TASK) X(RELEASE) X(CHECKPOINT) X(REPORT) X(END) X(ADOPT)                \
     X(RESET) X(ORDER) X(PROMOTE) X(REFUSE) X(WITHDRAW) X(TAKE_BACK) X(REVIEW)                  \
-    X(WANT) X(CANCEL) X(RETRY) X(REMOVE_AGENT) X(SWEEP) X(REMOVE_HOST)                         \
+    X(WANT) X(CANCEL) X(RETRY) X(REMOVE_AGENT) X(SWEEP) X(SWEEP_CHAIN)                         \
+    X(REMOVE_TASK) X(REMOVE_HOST)                                                              \
     X(WRITE) X(CLOSE) X(OPERATE) X(LEAD) X(EVENT)                                              \
+    X(LEAVE)                      /* agentd: its host's record, when it ends for good */       \
     X(NO_START)                   /* beside a health record: the host it names has no start */ \
     X(CAMPAIGN) X(RESIGN)         /* io/candidate */                                           \
     X(PROOF)                      /* io/proof */

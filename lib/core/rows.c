@@ -548,6 +548,7 @@ void hf_row_sweep_chain(struct hf_plan *plan, const struct hf_term *term,
 {
     Holdfast__V1__Task next = *task->task;
 
+    hf_plan_begin_row(plan, HF_ROW_SWEEP_CHAIN);
     guard_term(plan, term);
     next.checkpoint = NULL;
     next.root = NULL;
@@ -559,6 +560,7 @@ void hf_row_remove_task(struct hf_plan *plan, const struct hf_seen_task *task)
 {
     const char *id = task->task->id;
 
+    hf_plan_begin_row(plan, HF_ROW_REMOVE_TASK);
     guard_mod(plan, TASK(id), &task->seen);
     hf_plan_delete(plan, TASK(id));
     hf_plan_delete(plan, PENDING(task->task->role, id));

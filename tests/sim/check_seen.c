@@ -61,6 +61,9 @@ static void judge_presence(struct hfs_check *check, const struct c_change *chang
     if (change->key.kind == HF_KEY_AGENT_SPEC && change->deleted &&
         hfs_check_agent(check, name)->life.present)
         hfs_check_violate(check, "I1 %s is removed while it is registered", name);
+    if (change->key.kind == HF_KEY_HOST_RECORD && change->deleted &&
+        hfs_check_host(check, name)->present)
+        hfs_check_violate(check, "I1 host %s is removed while it is registered", name);
     if (change->key.kind == HF_KEY_AGENT_LIVE && change->deleted && check->writer != NULL &&
         check->writer->role == HFS_AGENTD && !is_told_of(check, name) &&
         hfs_check_find_process(check, hfs_check_agent(check, name)->life.instance) != NULL)

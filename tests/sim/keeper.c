@@ -254,9 +254,12 @@ static bool lacks(const struct hfs_host *host, enum hf_mutant mutant)
 static void judge_frozen(const struct hfs_agent *agent)
 {
     enum { MOST_MS = 3660000, KILL_MS = 2000 };
-    hf_ms frozen = agent->host->cluster->world.now - agent->frozen_at;
+    hf_ms now = agent->host->cluster->world.now, until = agent->host->process.stood_until;
+    hf_ms frozen = now - agent->frozen_at;
+    /* A link that stood still meanwhile has heard of it when it ran again. */
+    hf_ms heard = until > agent->frozen_at ? now - until : frozen;
 
-    if (frozen > MOST_MS ||
+    if (heard > MOST_MS ||
         (frozen > KILL_MS && agent->fence == HOLDFAST__V1__SPEC__FENCE__kill))
         hfs_check_violate(agent->host->cluster->check,
                           "F %s on %s runs again after %lld s, and should have been killed",

@@ -286,6 +286,7 @@ static int plan_goodbye(const struct hfs_link *link, const struct hf_kv *kv,
     random[0] = (uint8_t)link->host->number;
     hf_id_format(link->host->cluster->world.now, random, op_id);
     hf_plan_init(ret_plan, HFS_NS, HF_WRITER_OWNER, op_id);
+    hf_plan_begin_row(ret_plan, HF_ROW_LEAVE);
     hf_plan_guard_same(ret_plan, key, kv->mod_rev, kv->value);
     hf_plan_put(ret_plan, key, record, kv->value, 0);
     hf_json_free(record);
