@@ -103,10 +103,10 @@ static const struct {
     struct hf_election_policy policy;
     int want;
 } POLICIES[] = {
-    { { 500, 250, 1000 }, HF_OK },      { { 0, 1, 1 }, HF_OK },
-    { { -1, 250, 1000 }, HF_EINVAL },   { { 60001, 250, 1000 }, HF_EINVAL },
-    { { 500, 0, 1000 }, HF_EINVAL },    { { 500, 250, 249 }, HF_EINVAL },
-    { { 500, 250, 60001 }, HF_EINVAL },
+    { { 500, 250, 1000, 0 }, HF_OK },      { { 0, 1, 1, 0 }, HF_OK },
+    { { -1, 250, 1000, 0 }, HF_EINVAL },   { { 60001, 250, 1000, 0 }, HF_EINVAL },
+    { { 500, 0, 1000, 0 }, HF_EINVAL },    { { 500, 250, 249, 0 }, HF_EINVAL },
+    { { 500, 250, 60001, 0 }, HF_EINVAL },
 };
 
 START_TEST(a_policy_that_contradicts_itself_is_refused_with_a_sentence)
