@@ -219,6 +219,8 @@ void hfs_check_restored(struct hfs_check *check)
     check->agent_count = check->task_count = check->host_count = 0;
     check->clock = check->clock_at = 0;
     hfs_check_forget_seen(check);
+    check->past_rev = check->leader_rev;
+    check->past_lease = check->leader_lease;
     check->leader_rev = check->leader_lease = 0;
     check->term = 0;
     check->restored_at = check->world->now;

@@ -163,7 +163,8 @@ struct hfs_check {
     size_t begun_count, begun_cap;
     int64_t leader_rev, leader_lease; /* 0: nobody leads */
     hf_ms leader_since;
-    hf_ms given_up[HFS_DONE]; /* when somebody was whom nobody saw die, in a ring */
+    int64_t past_rev, past_lease; /* of whoever led when etcd was restored */
+    hf_ms given_up[HFS_DONE];     /* when somebody was whom nobody saw die, in a ring */
     size_t given_up_count;
     hf_ms clock, clock_at; /* the cluster clock, and when it was read to be stored */
     hf_ms hosts_gone_at;   /* when the last host that was live went */

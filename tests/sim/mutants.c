@@ -50,6 +50,9 @@ static const char BY_RECORD[] =
     "while the record is the same was put by the same host, under the lease before; to put "
     "over "
     "it takes nothing from anybody";
+static const char BY_JOIN[] =
+    "M(record) implies it: a host that comes puts its record with its live key, and whoever "
+    "removes it has read the record first, and then that the key is not there";
 static const char BY_OUTSTANDING[] =
     "M(command) and L imply it: while a start is outstanding, who leads writes nothing of the "
     "agent but its withdrawal, and a person releases only who is held, of whom no start is";
@@ -176,7 +179,7 @@ static const struct hfs_mutant MUTANTS[] = {
     SAME(REMOVE_AGENT, AGENT_SPEC, "people returns specs", NULL),
     TERM(SWEEP_CHAIN, "terms aimed", NULL),
     SAME(SWEEP_CHAIN, TASK, "cancelled aimed", NULL),
-    NONE(REMOVE_HOST, HOST_LIVE, "leavers", NULL),
+    NONE(REMOVE_HOST, HOST_LIVE, "leavers", BY_JOIN),
     SAME(REMOVE_HOST, HOST_RECORD, "leavers", NULL),
     SAME(OPERATE, HOST_RECORD, "leavers", NULL),
     SAME(LEAVE, HOST_RECORD, "leavers", NULL),
@@ -222,7 +225,7 @@ static const struct hfs_mutant MUTANTS[] = {
     { .name = #NAME, .rules = UINT64_C(1) << HF_MUTANT_##NAME, .profile = PROFILE,             \
       .equivalent = __VA_ARGS__ }
     RULE(NO_GRACE, "calm", NULL),
-    RULE(NO_ADOPT_GRACE, "calm", NULL),
+    RULE(NO_ADOPT_GRACE, "returns", NULL),
     RULE(NO_TILT, "stalls", NULL),
     RULE(NO_STORM, "blackout", NULL),
     RULE(NO_HOLD, "hold", NULL),

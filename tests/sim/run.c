@@ -259,9 +259,12 @@ static bool live(struct hfs_cluster *cluster, const struct hfs_run *run,
 }
 
 /* A watch that silently leaves out an event is found by nobody before everything is listed
- * again. */
+ * again; nor is another past, where the last thing that was known comes at the same revision.
+ */
 static bool is_lossy(const struct hfs_run *run)
 {
+    if (run->cluster.aim.relapses)
+        return true;
     for (unsigned i = 0; i < run->fault_count; i++) {
         if (hfs_fault_loses_events(&run->faults[i]) && !run->faults[i].off)
             return true;
