@@ -95,17 +95,19 @@ static void judge_storm(struct hfs_check *check, const struct c_agent *agent)
         hfs_check_violate(check, "I7 %zu are given up within a second, in a storm", lately);
 }
 
-/* A start that its host had for half a minute. */
+/* A start that its host had for half a minute. A leader may have decided so, too, where
+ * somebody else was faster. */
 void hfs_check_note_withdrawn(struct hfs_check *check, struct c_agent *agent)
 {
     enum { WITHIN_MS = 29000 };
-    const struct c_host *host = hfs_check_host(check, agent->command_host);
+    struct c_host *host = hfs_check_host(check, agent->command_host);
 
-    if (check->writer == NULL || check->writer->role != HFS_CONTROLLER || !host->present ||
-        check->world->now - agent->command_at < WITHIN_MS || agent->stopped ||
-        agent->life.present || hfs_check_is_blind(check))
+    if (check->world->now - agent->command_at < WITHIN_MS)
         return;
-    hfs_check_host(check, agent->command_host)->avoided_at = check->world->now;
+    host->avoided_at = check->world->now;
+    if (check->writer == NULL || check->writer->role != HFS_CONTROLLER || !host->present ||
+        agent->stopped || agent->life.present || hfs_check_is_blind(check))
+        return;
     memcpy(agent->passed_host, agent->command_host, HFS_NAME);
     agent->passed_lease = host->lease;
     agent->passed_at = check->world->now;
