@@ -205,6 +205,11 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change);
 void hfs_check_apply(struct hfs_check *check, const struct c_change *change);
 void hfs_check_judge_after(struct hfs_check *check, const struct c_change *change);
 
+/* check_leader.c */
+void hfs_check_judge_leader(struct hfs_check *check, const struct c_change *change);
+void hfs_check_apply_leader(struct hfs_check *check, const struct c_change *change);
+void hfs_check_judge_writer(struct hfs_check *check, const struct c_change *change);
+
 /* check_moments.c: whether it is the time for it. An agent's start is ordered; a task is taken
  * from the life of its owner that is called `owner_rev`. */
 void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent);

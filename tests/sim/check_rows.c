@@ -563,65 +563,6 @@ static void apply_host(struct hfs_check *check, const struct c_change *change)
         host->gone_at = check->hosts_gone_at = check->world->now;
 }
 
-/* Leaders. */
-
-static void judge_leader(struct hfs_check *check, const struct c_change *change)
-{
-    const struct c_lease *lease = hfs_check_find_lease(check, check->leader_lease);
-
-    if (change->deleted && check->writer != NULL && lease != NULL &&
-        lease->owner != check->writer)
-        hfs_check_violate(check, "I4 %s ends the term of somebody else", check->writer->name);
-    if (change->deleted)
-        return;
-    if (change->entry->version > 1)
-        hfs_check_violate(check, "I4 the leader's key is put over while somebody leads");
-    if (change->entry->create_rev < check->term)
-        hfs_check_violate(check, "I4 the term went back to %lld",
-                          (long long)change->entry->create_rev);
-    if (change->entry->lease == 0)
-        hfs_check_violate(check, "I4 the leader's key hangs on no lease");
-}
-
-static void apply_leader(struct hfs_check *check, const struct c_change *change)
-{
-    check->leader_rev = change->deleted ? 0 : change->entry->create_rev;
-    check->leader_since = check->world->now;
-    check->leader_lease = change->deleted ? 0 : change->entry->lease;
-    if (check->leader_rev > check->term)
-        check->term = check->leader_rev;
-}
-
-/* A late copy of the claim to the term before a restore may bring it back, by the same name:
- * what was sent in it is of this one, too. */
-static bool is_namesake(const struct hfs_check *check)
-{
-    return check->was_restored && check->leader_rev == check->past_rev &&
-           check->leader_lease == check->past_lease;
-}
-
-/* A controller changes anything but its own key only while it leads. */
-static void judge_writer(struct hfs_check *check, const struct c_change *change)
-{
-    const struct c_lease *lease;
-
-    if (check->writer == NULL || check->writer->role != HFS_CONTROLLER ||
-        change->key.kind == HF_KEY_LEADER)
-        return;
-    lease = hfs_check_find_lease(check, check->leader_lease);
-    if (lease == NULL || lease->owner != check->writer)
-        hfs_check_violate(check, "I4 %s writes %.*s and does not lead", check->writer->name,
-                          (int)change->entry->key->len, change->entry->key->bytes);
-    else if (check->letter->made_at <= check->leader_since &&
-             hfs_check_is_of_this_past(check, check->leader_since) && !is_namesake(check))
-        hfs_check_violate(check, "I4 %s writes %.*s with what it sent before its term began",
-                          check->writer->name, (int)change->entry->key->len,
-                          change->entry->key->bytes);
-    if (change->key.kind == HF_KEY_EVENT && change->entry->version > 1)
-        hfs_check_violate(check, "I4 %s writes over entry %lld of the audit trail",
-                          check->writer->name, (long long)change->key.seq);
-}
-
 /* A start is refused by the agentd whose host is here. */
 static void judge_refusal(struct hfs_check *check, const struct c_change *change)
 {
@@ -655,7 +596,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
 {
     const ProtobufCMessage *record = change->record;
 
-    judge_writer(check, change);
+    hfs_check_judge_writer(check, change);
     note_lost_lease(check, change);
     hfs_check_judge_seen(check, change);
     switch (change->key.kind) {
@@ -676,7 +617,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
         judge_command(check, change);
         judge_refusal(check, change);
         break;
-    case HF_KEY_LEADER: judge_leader(check, change); break;
+    case HF_KEY_LEADER: hfs_check_judge_leader(check, change); break;
     case HF_KEY_CLOCK: hfs_check_judge_clock(check, change); break;
     default: break;
     }
@@ -702,7 +643,7 @@ void hfs_check_apply(struct hfs_check *check, const struct c_change *change)
         break;
     case HF_KEY_COMMAND: apply_command(check, change); break;
     case HF_KEY_WANTED: apply_wanted(check, change); break;
-    case HF_KEY_LEADER: apply_leader(check, change); break;
+    case HF_KEY_LEADER: hfs_check_apply_leader(check, change); break;
     default: break;
     }
 }
