@@ -79,7 +79,7 @@ static int print(struct cli *cli, const struct newest *newest)
 
 static int run_status(struct cli *cli)
 {
-    struct newest newest = { NULL };
+    struct newest newest = { .last = NULL };
     int rc = cli_list(cli, HF_KEY_IN_EVENTS, NULL, on_event, &newest);
 
     if (rc == HF_OK)

@@ -80,8 +80,6 @@ END_TEST
 
 START_TEST(files_that_a_person_gives_up_are_not_waited_for)
 {
-    HF_CLEANUP_FREE char *task = NULL;
-
     fleet.files = HFT_FILES_OWN;
     lose_the_home();
     expect_that_it_waits();

@@ -53,10 +53,11 @@ static int64_t tell(enum hf_key_kind kind, const char *name, const char *json)
 {
     struct hf_fleet_change change = {
         .key = { .kind = kind, .name = name },
-        .seen = { .create_rev = ++rev, .mod_rev = rev, .lease = 7 },
+        .seen = { .lease = 7 },
         .record = parse(kind, json),
     };
 
+    change.seen.create_rev = change.seen.mod_rev = ++rev;
     ck_assert_int_eq(hf_fleet_apply(fleet, &change), HF_OK);
     return rev;
 }
