@@ -209,6 +209,7 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     memcpy(put->task, call->task, sizeof put->task);
     call->state = put;
     call->on_cancel = cancel_put;
+    call->process->puts++;
     link_resume_forget(call->process);
     link_store_put(link->store, call->task, body, on_body_put, put);
 }

@@ -68,6 +68,7 @@ struct link_process {
     hf_ms pinged_at;
     struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */
     char swept[HF_NAME_SIZE];   /* the task of its own that was looked at for leftovers */
+    uint64_t puts;              /* of checkpoints that it has begun */
 };
 
 struct link_agent {

@@ -22,6 +22,7 @@ struct leftovers {
     char agent[AGENTD_NAME_BYTES];
     char task[HF_NAME_SIZE];
     int64_t lease, create_rev; /* of the life that may do it */
+    uint64_t puts;             /* that it had begun */
     struct hf_list *list;
     size_t count;
     struct body bodies[MOST_BODIES];
@@ -67,11 +68,30 @@ static void erase(const struct leftovers *left, const struct body *body)
         (void)!backend->ops->txn(backend->self, &txn, on_erased, NULL, &call);
 }
 
+static struct link_process *find_owner(struct link *link, const char *name)
+{
+    struct link_agent *agent = link_find_agent(link, name);
+
+    return agent != NULL ? link_process_get_current(agent) : NULL;
+}
+
+/* What it has begun to put since then may be among the bodies, and not have its entry yet. */
+static bool has_put_nothing(const struct leftovers *left)
+{
+    struct link_process *owner = find_owner(left->link, left->agent);
+
+    if (owner == NULL || owner->puts == left->puts)
+        return owner != NULL;
+    owner->swept[0] = '\0'; /* after the next one, then */
+    return false;
+}
+
 static void on_entries(int err, struct link_chain *chain, void *arg)
 {
     struct leftovers *left = arg;
+    bool may_erase = err == HF_OK && has_put_nothing(left);
 
-    for (size_t i = 0; err == HF_OK && i < left->count; i++) {
+    for (size_t i = 0; may_erase && i < left->count; i++) {
         if (!is_named(chain, left->bodies[i].number))
             erase(left, &left->bodies[i]);
     }
@@ -80,8 +100,8 @@ static void on_entries(int err, struct link_chain *chain, void *arg)
     free(left);
 }
 
-/* The bodies first: what is put after that is not among them, and what was put before has its
- * entry when these are read. */
+/* The bodies first: what is put after that is not among them, and what had been put when we
+ * began has its entry when these are read. */
 static void on_bodies(const struct hf_range_result *result, void *arg)
 {
     struct leftovers *left = arg;
@@ -105,18 +125,21 @@ static void on_bodies(const struct hf_range_result *result, void *arg)
 void link_sweep_task(struct link *link, const char *agent, const char *task)
 {
     struct hf_range_request request = { .range.prefix = true, .keys_only = true };
+    const struct link_process *owner = find_owner(link, agent);
     struct leftovers *left;
     struct hf_node_view view;
     char prefix[HF_KEY_SIZE];
     int len = hf_key_prefix(link->settings->common.namespace, HF_KEY_IN_DATA_CHECKPOINTS, task,
                             prefix, NULL);
 
-    if (len < 0 || hf_node_get_view(link->node, agent, link_now(link), &view) != HF_OK ||
+    if (len < 0 || owner == NULL ||
+        hf_node_get_view(link->node, agent, link_now(link), &view) != HF_OK ||
         view.life.create_rev == 0 || (left = hf_calloc(1, sizeof *left)) == NULL)
         return;
     left->link = link;
     left->lease = view.life.lease;
     left->create_rev = view.life.create_rev;
+    left->puts = owner->puts;
     (void)snprintf(left->agent, sizeof left->agent, "%s", agent);
     (void)snprintf(left->task, sizeof left->task, "%s", task);
     request.range.key = (struct hf_bytes){ prefix, (size_t)len };

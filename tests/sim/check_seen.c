@@ -75,7 +75,8 @@ void hfs_check_judge_seen(struct hfs_check *check, const struct c_change *change
     struct c_written *written;
 
     judge_presence(check, change);
-    if (!is_compared(change))
+    /* In a history that was watched, moments are known too roughly for that. */
+    if (!is_compared(change) || check->watched)
         return;
     written = find(check, change->entry);
     if (written == NULL)
