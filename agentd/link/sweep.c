@@ -23,6 +23,7 @@ struct leftovers {
     char task[HF_NAME_SIZE];
     int64_t lease, create_rev; /* of the life that may do it */
     uint64_t puts;             /* that it had begun */
+    int64_t task_rev;          /* of the task while it owned it */
     struct hf_list *list;
     size_t count;
     struct body bodies[MOST_BODIES];
@@ -48,10 +49,11 @@ static void erase(const struct leftovers *left, const struct body *body)
 {
     const struct hf_backend *backend = &left->link->backend;
     const char *ns = left->link->settings->common.namespace;
-    char key[HF_KEY_SIZE], live[HF_KEY_SIZE];
+    char key[HF_KEY_SIZE], live[HF_KEY_SIZE], task[HF_KEY_SIZE];
     struct hf_plan_guard guards[] = {
         { .what = HF_GUARD_CREATE, .value = left->create_rev, .key = live },
         { .what = HF_GUARD_LEASE, .value = left->lease, .key = live },
+        { .what = HF_GUARD_MOD, .value = left->task_rev, .key = task },
         { .what = HF_GUARD_MOD, .value = body->mod_rev, .key = key },
     };
     struct hf_plan_write write = { .key = key };
@@ -64,6 +66,8 @@ static void erase(const struct leftovers *left, const struct body *body)
 
     if (hf_key_format(ns, &(struct hf_key){ HF_KEY_AGENT_LIVE, .name = left->agent }, live,
                       NULL) >= 0 &&
+        hf_key_format(ns, &(struct hf_key){ HF_KEY_TASK, .name = left->task }, task, NULL) >=
+            0 &&
         hf_key_format(ns, &parts, key, NULL) >= 0)
         (void)!backend->ops->txn(backend->self, &txn, on_erased, NULL, &call);
 }
@@ -122,15 +126,59 @@ static void on_bodies(const struct hf_range_result *result, void *arg)
         free(left);
 }
 
-void link_sweep_task(struct link *link, const char *agent, const char *task)
+static void list_bodies(struct leftovers *left)
 {
     struct hf_range_request request = { .range.prefix = true, .keys_only = true };
+    const struct hf_backend *backend = &left->link->backend;
+    char prefix[HF_KEY_SIZE];
+    int len = hf_key_prefix(left->link->settings->common.namespace, HF_KEY_IN_DATA_CHECKPOINTS,
+                            left->task, prefix, NULL);
+
+    request.range.key = (struct hf_bytes){ prefix, len > 0 ? (size_t)len : 0 };
+    if (len < 0 ||
+        backend->ops->list(backend->self, &request, on_bodies, left, &left->list) != HF_OK)
+        free(left);
+}
+
+static bool is_owned(const struct hf_kv *kv, const char *agent)
+{
+    ProtobufCMessage *record;
+    const Holdfast__V1__Task *task;
+    bool owned;
+
+    if (hf_json_decode(&holdfast__v1__task__descriptor, kv->value.data, kv->value.len, NULL,
+                       &record, NULL) != HF_OK)
+        return false;
+    task = (const Holdfast__V1__Task *)record;
+    owned = task->owner != NULL && strcmp(task->owner->agent, agent) == 0;
+    hf_json_free(record);
+    return owned;
+}
+
+/* While the task stays as it is now, nobody else can be about to add to its chain. */
+static void on_task(const struct hf_range_result *result, void *arg)
+{
+    struct leftovers *left = arg;
+
+    if (result->result.err != HF_OK || result->count == 0 ||
+        !is_owned(result->kvs, left->agent)) {
+        free(left);
+        return;
+    }
+    left->task_rev = result->kvs[0].mod_rev;
+    list_bodies(left);
+}
+
+void link_sweep_task(struct link *link, const char *agent, const char *task)
+{
+    struct hf_range_request request = { 0 };
     const struct link_process *owner = find_owner(link, agent);
     struct leftovers *left;
     struct hf_node_view view;
-    char prefix[HF_KEY_SIZE];
-    int len = hf_key_prefix(link->settings->common.namespace, HF_KEY_IN_DATA_CHECKPOINTS, task,
-                            prefix, NULL);
+    struct hf_call *call;
+    char key[HF_KEY_SIZE];
+    int len = hf_key_format(link->settings->common.namespace,
+                            &(struct hf_key){ HF_KEY_TASK, .name = task }, key, NULL);
 
     if (len < 0 || owner == NULL ||
         hf_node_get_view(link->node, agent, link_now(link), &view) != HF_OK ||
@@ -142,9 +190,8 @@ void link_sweep_task(struct link *link, const char *agent, const char *task)
     left->puts = owner->puts;
     (void)snprintf(left->agent, sizeof left->agent, "%s", agent);
     (void)snprintf(left->task, sizeof left->task, "%s", task);
-    request.range.key = (struct hf_bytes){ prefix, (size_t)len };
-    if (link->backend.ops->list(link->backend.self, &request, on_bodies, left, &left->list) !=
-        HF_OK)
+    request.range.key = (struct hf_bytes){ key, (size_t)len };
+    if (link->backend.ops->range(link->backend.self, &request, on_task, left, &call) != HF_OK)
         free(left);
 }
 
