@@ -302,6 +302,7 @@ START_TEST(while_etcd_is_away_an_agent_is_told_so)
     ck_assert_msg(strstr(said, "\"code\":\"jeopardy\"") != NULL, "%s", said);
     ck_assert_int_eq(ask("GET", "/v1/self", NULL, token), 200);
     ck_assert_msg(strstr(said, "\"jeopardy\":true") != NULL, "%s", said);
+    await_line("agentd.log", "event=fenced"); /* else there is nothing to thaw */
     hft_etcd_resume(&server);
     await_line("agentd.log", "event=thawed");
     ck_assert_int_eq(ask("POST", "/v1/tasks", "{\"id\":\"t1\",\"role\":\"r1\"}", token) / 100,
