@@ -63,9 +63,33 @@ static int add_members(struct hf_json_old *old, struct hf_json_scan *scan,
     return more == HF_OK ? hf_json_scan_finish(scan) : more;
 }
 
+static int compare_names(struct hf_json_span a, struct hf_json_span b)
+{
+    int order = memcmp(a.text, b.text, a.len < b.len ? a.len : b.len);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_members(const void *left, const void *right)
+{
+    const struct hf_json_old_member *a = left;
+    const struct hf_json_old_member *b = right;
+
+    return compare_names(a->name, b->name);
+}
+
+static int compare_key(const void *key, const void *member)
+{
+    return compare_names(*(const struct hf_json_span *)key,
+                         ((const struct hf_json_old_member *)member)->name);
+}
+
+/* The keys of a map are sorted, since they are asked for one by one: whoever wrote ten thousand
+ * of them must not have all compared with all. */
 int hf_json_old_open(struct hf_json_old *old, struct hf_json_span text,
                      const ProtobufCMessageDescriptor *type)
 {
+    size_t first = old->n_members;
     struct hf_json_scan scan = {
         .begin = text.text,
         .at = text.text,
@@ -77,6 +101,9 @@ int hf_json_old_open(struct hf_json_old *old, struct hf_json_span text,
     int err = add_members(old, &scan, type);
 
     hf_json_scan_done(&scan);
+    if (err == HF_OK && type == NULL && old->n_members > first)
+        qsort(old->members + first, old->n_members - first, sizeof *old->members,
+              compare_members);
     return err;
 }
 
@@ -93,13 +120,12 @@ struct hf_json_span hf_json_old_field(const struct hf_json_old *old, size_t firs
 struct hf_json_span hf_json_old_key(const struct hf_json_old *old, size_t first,
                                     struct hf_json_span key)
 {
-    for (size_t i = first; i < old->n_members; i++) {
-        const struct hf_json_old_member *member = &old->members[i];
+    const struct hf_json_old_member *member = NULL;
 
-        if (member->name.len == key.len && memcmp(member->name.text, key.text, key.len) == 0)
-            return member->value;
-    }
-    return (struct hf_json_span){ 0 };
+    if (old->n_members > first)
+        member = bsearch(&key, old->members + first, old->n_members - first, sizeof *member,
+                         compare_key);
+    return member != NULL ? member->value : (struct hf_json_span){ 0 };
 }
 
 /* The end of the string that begins at `p`. */

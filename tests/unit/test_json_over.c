@@ -190,6 +190,27 @@ START_TEST(a_failing_buffer_keeps_what_it_had)
 }
 END_TEST
 
+/* As many labels as a text can hold. Whoever looks for each of them among all takes longer than
+ * a test may, and than a lease lives. */
+START_TEST(many_keys_of_a_map_are_not_compared_with_each_other)
+{
+    enum { MANY = 340000 };
+    HF_CLEANUP_BUF struct hf_buf old = { 0 };
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    ProtobufCMessage *task = NULL;
+
+    hf_buf_puts(&old, "{\"labels\":{");
+    for (int i = MANY; i > 0; i--)
+        hf_buf_printf(&old, "\"%06d\":\"\"%s", i, i > 1 ? "," : "}}");
+    ck_assert_int_eq(
+        hf_json_decode(&holdfast__v1__task__descriptor, old.data, old.len, NULL, &task, NULL),
+        HF_OK);
+    ck_assert_int_eq(hf_json_encode_over(task, old.data, old.len, &out, NULL), HF_OK);
+    ck_assert_ptr_nonnull(strstr(out.data, "{\"340000\":\"\",\"339999\":"));
+    hf_json_free(task);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("over");
@@ -203,5 +224,6 @@ int main(void)
     tcase_add_loop_test(t, a_broken_old_text_is_refused, 0, sizeof BROKEN / sizeof BROKEN[0]);
     tcase_add_test(t, limits_hold_for_the_old_text);
     tcase_add_test(t, a_failing_buffer_keeps_what_it_had);
+    tcase_add_test(t, many_keys_of_a_map_are_not_compared_with_each_other);
     return hft_suite_run("schema/json", t, NULL);
 }
