@@ -51,24 +51,41 @@ static void HF_PRINTF(4, 5)
         check->err = HF_ENOMEM;
 }
 
-#define KEY(buffer, ...) ((void)snprintf(buffer, sizeof(buffer), __VA_ARGS__), buffer)
+/* The key as people know it, without what all keys of the namespace begin with. */
+static const char *short_key(struct check *check, const struct hf_key *key,
+                             char text[HF_KEY_SIZE])
+{
+    const char *ns = check->cli->common.namespace;
+    int prefix = hf_key_prefix(ns, HF_KEY_IN_NAMESPACE, NULL, text, &check->cli->err);
+    int len = hf_key_format(ns, key, text, &check->cli->err);
+
+    if (prefix < 0 || len < 0) {
+        check->err = HF_EINVAL;
+        return "?";
+    }
+    return text + prefix;
+}
+
+#define KEY(check, text, ...) short_key(check, &(struct hf_key){ __VA_ARGS__ }, text)
 
 static void check_agent(struct check *check, const struct hf_agent *agent)
 {
     const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
     bool live = agent->live.record != NULL;
-    char key[HF_KEY_SIZE];
+    char text[HF_KEY_SIZE];
 
     if (live && agent->live.seen.lease == 0)
-        violated(check, "I1", KEY(key, "agents/%s/live", agent->name),
+        violated(check, "I1", KEY(check, text, HF_KEY_AGENT_LIVE, .name = agent->name),
                  "it hangs on no lease, and would outlive its agent");
     if (live && wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped &&
         agent->live.seen.create_rev > agent->wanted.seen.mod_rev)
-        violated(check, "I12", KEY(key, "agents/%s/live", agent->name),
+        violated(check, "I12", KEY(check, text, HF_KEY_AGENT_LIVE, .name = agent->name),
                  "it was started at revision %" PRId64 ", after it was stopped at %" PRId64,
                  agent->live.seen.create_rev, agent->wanted.seen.mod_rev);
     for (const struct hf_command *c = agent->commands; c != NULL; c = c->next) {
-        (void)KEY(key, "commands/%s/%s", c->host->name, agent->name);
+        const char *key =
+            KEY(check, text, HF_KEY_COMMAND, .name = c->host->name, .sub = agent->name);
+
         if (live && c->command.seen.create_rev > agent->live.seen.create_rev)
             violated(check, "I8", key, "a start was ordered for an agent that is live");
         if (c->next != NULL)
@@ -79,11 +96,11 @@ static void check_agent(struct check *check, const struct hf_agent *agent)
 static void check_task(struct check *check, const struct hf_task *object)
 {
     const Holdfast__V1__Task *task = hf_task_record(object);
-    char key[HF_KEY_SIZE];
+    char text[HF_KEY_SIZE];
+    const char *key = KEY(check, text, HF_KEY_TASK, .name = object->name);
 
     if (task == NULL)
         return;
-    (void)KEY(key, "tasks/%s", object->name);
     if (strcmp(task->id, object->name) != 0)
         violated(check, "I9", key, "it says that it is task %s", task->id);
     if (hf_task_is_owned(task->state) && task->owner == NULL)
@@ -98,10 +115,10 @@ static void check_task(struct check *check, const struct hf_task *object)
 
 static void check_host(struct check *check, const struct hf_host *host)
 {
-    char key[HF_KEY_SIZE];
+    char text[HF_KEY_SIZE];
 
     if (host->live.record != NULL && host->live.seen.lease == 0)
-        violated(check, "I1", KEY(key, "hosts/%s/live", host->name),
+        violated(check, "I1", KEY(check, text, HF_KEY_HOST_LIVE, .name = host->name),
                  "it hangs on no lease, and would outlive its host");
 }
 
@@ -122,9 +139,9 @@ static int check_pending(struct hf_fleet_change *found, void *arg)
     struct check *check = arg;
     const struct hf_task *object = hf_fleet_get_task(check->fleet, found->key.sub);
     const Holdfast__V1__Task *task = object != NULL ? hf_task_record(object) : NULL;
-    char key[HF_KEY_SIZE];
+    char text[HF_KEY_SIZE];
+    const char *key = short_key(check, &found->key, text);
 
-    (void)KEY(key, "pending/%s/%s", found->key.name, found->key.sub);
     if (task == NULL)
         violated(check, "I9", key, "there is no such task");
     else if (!hf_task_is_claimable(task->state))
@@ -163,7 +180,7 @@ static int check_index(struct check *check)
 
     hf_fleet_each(check->fleet, HF_FLEET_TASK, count_claimable, &index);
     if (rc == HF_OK && index.claimable > index.entries)
-        violated(check, "I9", "pending/", "%zu tasks are pending, but only %zu can be found",
+        violated(check, "I9", "pending", "%zu tasks are pending, but only %zu can be found",
                  index.claimable, index.entries);
     return rc;
 }
@@ -173,7 +190,7 @@ static int check_chain(struct hf_fleet_change *found, void *arg)
 {
     const Holdfast__V1__Checkpoint *entry = (const Holdfast__V1__Checkpoint *)found->record;
     struct check *check = arg;
-    char key[HF_KEY_SIZE];
+    char text[HF_KEY_SIZE];
 
     if (strcmp(check->task, found->key.name) != 0) {
         (void)snprintf(check->task, sizeof check->task, "%s", found->key.name);
@@ -181,8 +198,7 @@ static int check_chain(struct hf_fleet_change *found, void *arg)
     }
     if (entry->seq != found->key.seq || entry->parent >= entry->seq ||
         (check->last != 0 && entry->parent != check->last))
-        violated(check, "I5",
-                 KEY(key, "checkpoints/%s/%019" PRId64, found->key.name, found->key.seq),
+        violated(check, "I5", short_key(check, &found->key, text),
                  "its parent is %" PRId64 ", and the entry before it is %" PRId64,
                  entry->parent, check->last);
     check->last = entry->seq;
