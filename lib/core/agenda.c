@@ -34,74 +34,23 @@ void hf_agenda_add_first(struct hf_agenda *agenda, struct hf_agenda_item *item)
         link_between(agenda, item, NULL, agenda->first);
 }
 
-/* The heap: an item is not later than its children. `back` is the parent of a first child, and
- * the sibling before of any other. */
+/* Alarms. */
 
-static struct hf_agenda_item *meld(struct hf_agenda_item *a, struct hf_agenda_item *b)
+static struct hf_agenda_item *item_of(const struct hf_heap_node *node)
 {
-    if (a == NULL || b == NULL)
-        return a != NULL ? a : b;
-    if (b->at < a->at) {
-        struct hf_agenda_item *swapped = a;
-
-        a = b;
-        b = swapped;
-    }
-    b->sibling = a->child;
-    if (b->sibling != NULL)
-        b->sibling->back = b;
-    b->back = a;
-    a->child = b;
-    return a;
+    return (struct hf_agenda_item *)((char *)node - offsetof(struct hf_agenda_item, alarm));
 }
 
-/* Melds the siblings in pairs, then the pairs from the last to the first: that is what makes
- * the heap fast. The pairs are chained by `back` meanwhile. */
-static struct hf_agenda_item *meld_all(struct hf_agenda_item *item)
+static bool is_earlier(const struct hf_heap_node *a, const struct hf_heap_node *b)
 {
-    struct hf_agenda_item *pairs = NULL, *heap = NULL;
-
-    while (item != NULL) {
-        struct hf_agenda_item *a = item, *b = a->sibling;
-
-        item = b != NULL ? b->sibling : NULL;
-        a->sibling = a->back = NULL;
-        if (b != NULL)
-            b->sibling = b->back = NULL;
-        a = meld(a, b);
-        a->back = pairs;
-        pairs = a;
-    }
-    while (pairs != NULL) {
-        struct hf_agenda_item *next = pairs->back;
-
-        pairs->back = NULL;
-        heap = meld(heap, pairs);
-        pairs = next;
-    }
-    return heap;
+    return item_of(a)->at < item_of(b)->at;
 }
 
 static void clear_alarm(struct hf_agenda *agenda, struct hf_agenda_item *item)
 {
-    struct hf_agenda_item *below;
-
     if (!item->timed)
         return;
-    below = meld_all(item->child);
-    item->child = NULL;
-    if (item == agenda->alarms) {
-        agenda->alarms = below;
-    } else {
-        if (item->back->child == item)
-            item->back->child = item->sibling;
-        else
-            item->back->sibling = item->sibling;
-        if (item->sibling != NULL)
-            item->sibling->back = item->back;
-        agenda->alarms = meld(agenda->alarms, below);
-    }
-    item->sibling = item->back = NULL;
+    agenda->alarms = hf_heap_remove(agenda->alarms, &item->alarm, is_earlier);
     item->timed = false;
 }
 
@@ -114,7 +63,7 @@ void hf_agenda_set_alarm(struct hf_agenda *agenda, struct hf_agenda_item *item, 
         return;
     item->at = at;
     item->timed = true;
-    agenda->alarms = meld(agenda->alarms, item);
+    agenda->alarms = hf_heap_meld(agenda->alarms, &item->alarm, is_earlier);
 }
 
 /* Puts all that share the earliest time into the queue in one pass over them: when many leases
@@ -123,37 +72,37 @@ void hf_agenda_set_alarm(struct hf_agenda *agenda, struct hf_agenda_item *item, 
  * by the `back` of their first. */
 static void ring_earliest(struct hf_agenda *agenda)
 {
-    struct hf_agenda_item *lists = agenda->alarms, *later = NULL;
-    hf_ms at = lists->at;
+    struct hf_heap_node *lists = agenda->alarms, *later = NULL;
+    hf_ms at = item_of(lists)->at;
 
     while (lists != NULL) {
-        struct hf_agenda_item *item = lists, *child = item->child;
+        struct hf_heap_node *node = lists, *child = node->child;
 
-        lists = item->sibling != NULL ? item->sibling : item->back;
-        if (item->sibling != NULL)
-            item->sibling->back = item->back;
-        item->sibling = item->back = NULL;
-        if (item->at > at) {
-            item->sibling = later;
-            later = item;
+        lists = node->sibling != NULL ? node->sibling : node->back;
+        if (node->sibling != NULL)
+            node->sibling->back = node->back;
+        node->sibling = node->back = NULL;
+        if (item_of(node)->at > at) {
+            node->sibling = later;
+            later = node;
             continue;
         }
         if (child != NULL) {
             child->back = lists;
             lists = child;
         }
-        item->child = NULL;
-        item->timed = false;
-        hf_agenda_add(agenda, item);
+        node->child = NULL;
+        item_of(node)->timed = false;
+        hf_agenda_add(agenda, item_of(node));
     }
-    agenda->alarms = meld_all(later);
+    agenda->alarms = hf_heap_meld_all(later, is_earlier);
 }
 
 struct hf_agenda_item *hf_agenda_take(struct hf_agenda *agenda, hf_ms now)
 {
     struct hf_agenda_item *item;
 
-    while (agenda->alarms != NULL && agenda->alarms->at <= now)
+    while (agenda->alarms != NULL && item_of(agenda->alarms)->at <= now)
         ring_earliest(agenda);
     item = agenda->first;
     if (item != NULL)
@@ -174,5 +123,5 @@ hf_ms hf_agenda_deadline(const struct hf_agenda *agenda, hf_ms now)
         return now;
     if (agenda->alarms == NULL)
         return HF_AGENDA_NEVER;
-    return agenda->alarms->at > now ? agenda->alarms->at : now;
+    return item_of(agenda->alarms)->at > now ? item_of(agenda->alarms)->at : now;
 }

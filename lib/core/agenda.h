@@ -10,14 +10,15 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "core/heap.h"
 
 #define HF_AGENDA_NEVER INT64_MAX
 
 /* Zero-initialise; must not move while it is on an agenda. Read-only for callers. */
 struct hf_agenda_item {
-    struct hf_agenda_item *next, *prev;            /* in the queue */
-    struct hf_agenda_item *child, *sibling, *back; /* in the heap of alarms */
-    hf_ms at;                                      /* of its alarm, if timed */
+    struct hf_agenda_item *next, *prev; /* in the queue */
+    struct hf_heap_node alarm;
+    hf_ms at; /* of its alarm, if timed */
     bool queued;
     bool timed;
 };
@@ -25,8 +26,8 @@ struct hf_agenda_item {
 /* Zero-initialise. */
 struct hf_agenda {
     struct hf_agenda_item *first, *last;
-    struct hf_agenda_item *alarms; /* the earliest; a pairing heap */
-    size_t count;                  /* in the queue */
+    struct hf_heap_node *alarms; /* the earliest */
+    size_t count;                /* in the queue */
 };
 
 /* Into the queue, behind all others, unless it is in it. */
