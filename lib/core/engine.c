@@ -87,13 +87,12 @@ static void on_touched(enum hf_fleet_kind kind, void *object, void *arg)
 {
     struct hf_engine *e = arg;
     struct hf_item *item = item_of(kind, object);
-    bool matters = note(e, kind, object);
 
     if (item->object == NULL) {
         item->object = object;
         item->kind = (uint8_t)kind;
     }
-    if (!matters)
+    if (!note(e, kind, object))
         return;
     item->broken = false;
     if (is_active(e))
@@ -112,7 +111,10 @@ static void on_gone(enum hf_fleet_kind kind, void *object, void *arg)
         hf_engine_wait_out(hf_agent_state(object));
     if (kind == HF_FLEET_HOST)
         hf_engine_remove_host(e, object);
+    if (kind == HF_FLEET_TASK)
+        hf_limit_forget_task(object);
     if (kind == HF_FLEET_ROLE) {
+        hf_limit_forget_role(object);
         while (hf_role_state(object)->dormant.first != NULL)
             hf_engine_wait_out(hf_role_state(object)->dormant.first);
     }

@@ -11,6 +11,7 @@
  *     engine_storm.c   the storm guard and those that wait for it
  *     engine_health.c  the health record
  *     engine_task.c    a task: promoted, reset, taken back, reviewed
+ *     engine_limit.c   how many tasks of a role run at once
  *     engine_meta.c    meta and the cluster clock
  *     engine_bad.c     keys that cannot be read
  *     engine_trail.c   the audit trail: what was told of, and what nobody acts on
@@ -85,8 +86,16 @@ enum {
     HF_ALERT_LATE = 64,
 };
 
+/* Tasks of a role, of which the first is the next one to be promoted, or to be demoted. */
+struct hf_ranking {
+    struct hf_heap_node *first;
+    bool worst_first;
+};
+
 struct hf_task_state {
-    hf_ms since; /* when it came into this state, with this owner */
+    struct hf_heap_node rank;
+    struct hf_ranking *ranking; /* in which it is, or NULL */
+    hf_ms since;                /* when it came into this state, with this owner */
     struct hf_item item;
     uint32_t owner_rev; /* whose that was; the low bits, which differ */
     uint8_t state;      /* + 1; 0: never seen */
@@ -117,6 +126,11 @@ struct hf_role_state {
     size_t called_for;         /* for how many tasks since that nobody came for, */
     hf_ms came_at;             /* and when one of them was last here */
     struct hf_waiters dormant; /* agents that are started when there is work */
+    uint32_t running_max;      /* tasks of it that may run at once; 0: any number, ... */
+    struct hf_ranking offered; /* ... else of those that do, who may be demoted, */
+    struct hf_ranking waiting; /* and of those that are queued, who may be promoted */
+    size_t running;            /* how many ran when it was last touched */
+    bool known;                /* it was touched before */
     bool lonely;
     bool has_work;
     uint8_t alerts;
@@ -448,6 +462,26 @@ const char *hf_engine_say_rooted(struct hf_engine *e, const struct hf_task *task
 size_t hf_engine_count_work(const struct hf_engine *e, const struct hf_role *role);
 /* What is due for a pending task with a root; it is looked at again. */
 struct hf_task_wait hf_engine_judge_rooted(struct hf_engine *e, const struct hf_task *task);
+
+/* engine_limit.c */
+
+/* The role is touched; true: another number of its tasks runs, and that may matter. */
+bool hf_limit_note_role(const struct hf_engine *e, struct hf_role *role);
+void hf_limit_forget_role(struct hf_role *role);
+/* The task has changed: its place among others is found anew. */
+void hf_limit_note_task(struct hf_task *task);
+void hf_limit_forget_task(struct hf_task *task);
+/* Nothing but a limit of its role stands against its promotion: it waits for its turn. False:
+ * there is no limit, and nothing was done. */
+bool hf_limit_wait(struct hf_engine *e, struct hf_task *task);
+/* The task was looked at: where its place may matter, its role is, too. */
+void hf_limit_look(struct hf_engine *e, const struct hf_task *task);
+/* Whether a queued task waits for others of its role; and that as a sentence. */
+bool hf_limit_holds(const struct hf_task *task);
+const char *hf_limit_say(struct hf_engine *e, const struct hf_role *role, size_t running);
+int hf_engine_decide_limit(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret);
+int hf_engine_promote(struct hf_engine *e, struct hf_task *task, struct hf_item *other,
+                      const char *why, struct hf_intent *ret);
 
 /* engine_start.c */
 

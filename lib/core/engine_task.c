@@ -28,8 +28,10 @@ bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
     uint32_t owner_rev;
     bool owned;
 
-    if (record == NULL)
+    if (record == NULL) {
+        hf_limit_forget_task(task);
         return true;
+    }
     owner_rev = (uint32_t)hf_rows_owner_rev(
         &(struct hf_seen_task){ .seen = task->task.seen, .task = record });
     owned = task->owner != NULL;
@@ -37,6 +39,7 @@ bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
     if (e->changing == HF_KEY_TASK && owned && state->state == (uint8_t)record->state + 1 &&
         state->owner_rev == owner_rev)
         return false;
+    hf_limit_note_task(task);
     note_story(e, task);
     if (state->state != (uint8_t)record->state + 1 || state->owner_rev != owner_rev) {
         state->since = e->now;
@@ -84,14 +87,14 @@ static int write_recovery(struct hf_engine *e, struct hf_task *task,
     return hf_draft_end(e, ret, &hf_task_state(task)->item, NULL, view->why);
 }
 
-static int promote(struct hf_engine *e, struct hf_task *task, const char *why,
-                   struct hf_intent *ret)
+int hf_engine_promote(struct hf_engine *e, struct hf_task *task, struct hf_item *other,
+                      const char *why, struct hf_intent *ret)
 {
     struct hf_seen_task seen = seen_of(task);
 
     hf_draft_begin(e, ret);
     hf_row_promote(&ret->plan, &e->term, &seen, &task->recovery.seen);
-    return hf_draft_end(e, ret, &hf_task_state(task)->item, NULL, why);
+    return hf_draft_end(e, ret, &hf_task_state(task)->item, other, why);
 }
 
 /* What its recovery asks for by itself. */
@@ -114,9 +117,9 @@ static int judge_recovery(struct hf_engine *e, struct hf_task *task, struct hf_i
                            hf_clusterclock_local(&e->clock, view.at, e->now));
         return 0;
     case HF_RECOVER_PROMOTE:
-        if (hf_mutated(e, HF_MUTANT_NO_PROMOTE))
+        if (hf_mutated(e, HF_MUTANT_NO_PROMOTE) || hf_limit_wait(e, task))
             return 0;
-        return promote(e, task, view.why, ret);
+        return hf_engine_promote(e, task, NULL, view.why, ret);
     case HF_RECOVER_TAKEN:
         if (task->owner != NULL &&
             hf_engine_has_just_begun(e, task->owner, &hf_task_state(task)->item))
@@ -362,6 +365,7 @@ int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_i
 
     if (record == NULL || hf_bad_of_task(e, task->name) != NULL)
         return 0;
+    hf_limit_look(e, task);
     rc = judge_deadline(e, task, ret);
     if (rc != 0)
         return rc;
@@ -390,7 +394,8 @@ bool hf_engine_note_role(struct hf_engine *e, struct hf_role *role)
         state->alerts = 0;
     state->lonely = lonely;
     state->has_work = has_work;
-    return has_work && (lonely || state->dormant.first != NULL);
+    return hf_limit_note_role(e, role) ||
+           (has_work && (lonely || state->dormant.first != NULL));
 }
 
 /* It may go before there is less to do, like one that ends with each task: then it, or another
@@ -454,9 +459,10 @@ int hf_engine_decide_role(struct hf_engine *e, struct hf_role *role, struct hf_i
     hf_ms since =
         state->work_since > state->lonely_since ? state->work_since : state->lonely_since;
     hf_ms due = since + e->policy.task.alert_after;
+    int rc = hf_engine_decide_limit(e, role, ret);
 
-    if (!state->has_work)
-        return 0;
+    if (rc != 0 || !state->has_work)
+        return rc;
     call_dormant(e, role);
     if (!state->lonely || (state->alerts & HF_ALERT_LONELY) != 0)
         return 0;

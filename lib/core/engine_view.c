@@ -114,6 +114,14 @@ static struct hf_engine_view explain_owned(struct hf_engine *e, const struct hf_
     return view;
 }
 
+static void explain_limit(struct hf_engine *e, const struct hf_task *task,
+                          struct hf_engine_view *view)
+{
+    view->why = hf_limit_say(e, task->role, task->role->running_count);
+    view->next = "it may be taken when fewer tasks of its role run";
+    view->at = HF_ENGINE_NEVER;
+}
+
 static void explain_rooted(struct hf_engine *e, const struct hf_task *task,
                            struct hf_engine_view *view)
 {
@@ -149,6 +157,8 @@ int hf_engine_explain_task(struct hf_engine *e, const char *name, hf_ms now,
         if (record->state == HOLDFAST__V1__TASK__STATE__pending && hf_task_root(task) != NULL &&
             !hf_engine_is_served(task))
             explain_rooted(e, task, ret_view);
+        if (recovery.due == HF_RECOVER_PROMOTE && hf_limit_holds(task))
+            explain_limit(e, task, ret_view);
     }
     ret_view->verdict = hf_task_state_name(record->state);
     if (bad != NULL) {

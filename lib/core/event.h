@@ -114,7 +114,7 @@ enum hf_ask_kind {
     HF_ASK_SELF,   /* nothing: only what waits for it */
     HF_ASK_REPORT, /* report: a heartbeat, an activity or an announced state, as it shall be */
     HF_ASK_CLAIM,  /* until: how long it waits for one */
-    HF_ASK_SUBMIT, /* next_task; made up where it has no id */
+    HF_ASK_SUBMIT, /* next_task, pending or queued; made up where it has no id */
     HF_ASK_START,
     HF_ASK_PROGRESS,   /* report: its progress counts */
     HF_ASK_COMPLETE,   /* text: result */

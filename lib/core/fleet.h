@@ -68,6 +68,7 @@ struct hf_task {
     struct hf_task *next_owned, **at_owned;     /* in owner->tasks */
     struct hf_task *next_pending, **at_pending; /* in role->pending; at is NULL if it is not */
     bool rooted; /* and in its count of those that not every host can go on with */
+    bool runs;   /* and in its count of those that run */
 };
 
 /* Exists while an agent or a task names it. */
@@ -77,8 +78,9 @@ struct hf_role {
     struct hf_agent *agents; /* next_in_role */
     struct hf_task *pending; /* next_pending */
     size_t agent_count, live_count, pending_count;
-    size_t rooted_count; /* of the pending: their checkpoints lie in files of some hosts */
-    size_t users;        /* agents and tasks that refer to it */
+    size_t rooted_count;  /* of the pending: their checkpoints lie in files of some hosts */
+    size_t running_count; /* tasks that are pending, acknowledged or in progress */
+    size_t users;         /* agents and tasks that refer to it */
 };
 
 struct hf_command {

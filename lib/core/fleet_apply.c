@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "core/fleet_private.h"
+#include "core/task.h"
 
 /* Makes the cell that shall replace another; the record stays the change's until it does. */
 static int make_cell(const struct hf_fleet_change *change, bool keep_text,
@@ -135,11 +136,23 @@ static void set_task_owner(struct hf_fleet *fleet, struct hf_task *task, struct 
     hf_fleet_drop_if_empty(fleet, HF_FLEET_AGENT, old);
 }
 
+/* Somebody has the task, or may take it. */
+static bool runs(const Holdfast__V1__Task *record)
+{
+    return record != NULL &&
+           (hf_task_is_claimable(record->state) || hf_task_is_owned(record->state));
+}
+
 static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct hf_role *role,
                           bool pending)
 {
     struct hf_role *old = task->role;
 
+    if (task->runs)
+        old->running_count--;
+    task->runs = role != NULL && runs(hf_task_record(task));
+    if (task->runs)
+        role->running_count++;
     if (task->at_pending != NULL) {
         UNLINK(task, next_pending, at_pending);
         old->pending_count--;

@@ -194,6 +194,9 @@ int hf_node_submit(struct hf_node *node, struct node_agent *a, struct node_ask *
     }
     task->id = ask->task;
     hf_plan_init(&ret->plan, node->ns, HF_WRITER_OWNER, ask->op_id);
-    hf_row_submit(&ret->plan, task);
+    if (task->state == HOLDFAST__V1__TASK__STATE__queued)
+        hf_row_enqueue(&ret->plan, task);
+    else
+        hf_row_submit(&ret->plan, task);
     return hf_node_ask_send(node, a, ask, ask->task, ret);
 }

@@ -169,17 +169,28 @@ static void move_out(struct hf_plan *plan, struct hf_key key, char **text,
     *member = &body->record;
 }
 
-void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task)
+static void put_new(struct hf_plan *plan, const Holdfast__V1__Task *task,
+                    Holdfast__V1__Task__State state)
 {
     Holdfast__V1__Task next = *task;
     struct hf_body body;
 
     hf_plan_begin_row(plan, HF_ROW_SUBMIT);
-    next.state = HOLDFAST__V1__TASK__STATE__pending;
+    next.state = state;
     guard_absent(plan, TASK(task->id));
     move_out(plan, PAYLOAD(task->id), &next.payload, &next.payload_body, &body);
     hf_plan_put(plan, TASK(task->id), &next.base, NOTHING, 0);
-    put_index(plan, &next);
+}
+
+void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task)
+{
+    put_new(plan, task, HOLDFAST__V1__TASK__STATE__pending);
+    put_index(plan, task);
+}
+
+void hf_row_enqueue(struct hf_plan *plan, const Holdfast__V1__Task *task)
+{
+    put_new(plan, task, HOLDFAST__V1__TASK__STATE__queued);
 }
 
 void hf_row_claim(struct hf_plan *plan, const struct hf_life *life,
@@ -447,7 +458,25 @@ void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
     guard_term(plan, term);
     guard_mod(plan, RECOVERY(next.id), recovery);
     next.next = NULL;
+    if (next.attempt == 0)
+        next.reason = (char *)""; /* that others ran is over; that an owner was lost is not */
     put_pending(plan, task, &next);
+}
+
+void hf_row_demote(struct hf_plan *plan, const struct hf_term *term,
+                   const struct hf_seen_task *task, const char *reason, const char *next_step)
+{
+    Holdfast__V1__Task next = *task->task;
+    Holdfast__V1__Next step = HOLDFAST__V1__NEXT__INIT;
+
+    hf_plan_begin_row(plan, HF_ROW_DEMOTE);
+    guard_term(plan, term);
+    step.what = (char *)next_step;
+    next.state = HOLDFAST__V1__TASK__STATE__queued;
+    next.reason = (char *)reason;
+    next.next = &step;
+    put_task(plan, task, &next);
+    hf_plan_delete(plan, PENDING(next.role, next.id));
 }
 
 void hf_row_withdraw(struct hf_plan *plan, const struct hf_term *term,

@@ -65,6 +65,10 @@ int64_t hf_rows_owner_rev(const struct hf_seen_task *task);
  * long for the record. */
 void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task);
 
+/* likewise, but queued and without an index entry: nobody can have it before who leads says so.
+ */
+void hf_row_enqueue(struct hf_plan *plan, const Holdfast__V1__Task *task);
+
 /* a host joins: its live absent, M(record). live; the record. */
 void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *record,
                  const Holdfast__V1__Host *next, const Holdfast__V1__HostLive *live);
@@ -171,6 +175,11 @@ void hf_row_order(struct hf_plan *plan, const struct hf_term *term,
 /* promote: L, M(task) queued, M(recovery). pending; index entry. */
 void hf_row_promote(struct hf_plan *plan, const struct hf_term *term,
                     const struct hf_seen_task *task, const struct hf_seen *recovery);
+
+/* demote: L, M(task) pending. queued; index entry deleted. Of a task that nobody has, when more
+ * of its role run than may; `next` is what it waits for. */
+void hf_row_demote(struct hf_plan *plan, const struct hf_term *term,
+                   const struct hf_seen_task *task, const char *reason, const char *next);
 
 /* refuse a command: my host's live, M(command), M(task) if one is reserved. exit start_failed;
  * the command deleted; the task for anyone. `task` may be NULL. */

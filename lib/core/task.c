@@ -1,6 +1,7 @@
 #include "core/task.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define LIMIT_MAX INT64_C(2592000000) /* 30 days */
 
@@ -35,6 +36,7 @@ enum cell {
     ROW(SUBMIT,           PEND,  dup,   dup,   dup,   dup,   dup,   dup,   dup,   dup)         \
     ROW(ENQUEUE,          QUEUE, dup,   dup,   dup,   dup,   dup,   dup,   dup,   dup)         \
     ROW(PROMOTE,          none,  PEND,  ready, taken, taken, done,  dead,  off,   asks)        \
+    ROW(DEMOTE,           none,  waits, QUEUE, taken, taken, done,  dead,  off,   asks)        \
     ROW(UNRESERVE,        none,  QUEUE, PEND,  taken, taken, done,  dead,  off,   asks)        \
     ROW(CLAIM,            none,  waits, ACK,   taken, taken, done,  dead,  off,   asks)        \
     ROW(START_BY_COMMAND, none,  waits, ACK,   taken, taken, done,  dead,  off,   asks)        \
@@ -185,6 +187,15 @@ struct hf_task_policy hf_task_policy_default(void)
         .review_after = 86400000,
         .keep_chain = 3600000,
     };
+}
+
+uint32_t hf_task_policy_get_limit(const struct hf_task_policy *p, const char *role)
+{
+    for (size_t i = 0; i < p->limit_count; i++) {
+        if (strcmp(p->limits[i].role, role) == 0)
+            return p->limits[i].running_max;
+    }
+    return p->running_max;
 }
 
 int hf_task_policy_check(const struct hf_task_policy *p, const char **ret_why)

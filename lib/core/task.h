@@ -17,6 +17,7 @@
 #define HF_CORE_TASK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -30,6 +31,7 @@
     X(SUBMIT,           "submit")           /* by its submitter: claimable at once */          \
     X(ENQUEUE,          "enqueue")          /* likewise, behind a concurrency limit */         \
     X(PROMOTE,          "promote")          /* its backoff or limit is over */                 \
+    X(DEMOTE,           "demote")           /* more of its role run than may */                \
     X(UNRESERVE,        "unreserve")        /* the start that it waited for does not come */   \
     X(CLAIM,            "claim")            /* an agent takes it */                            \
     X(START_BY_COMMAND, "start_by_command") /* an agent is started with it */                  \
@@ -71,15 +73,27 @@ bool hf_task_is_owned(Holdfast__V1__Task__State state);
 bool hf_task_is_final(Holdfast__V1__Task__State state);
 bool hf_task_is_claimable(Holdfast__V1__Task__State state);
 
-/* How long a task may wait for somebody else, and be of use. */
-struct hf_task_policy {
-    hf_ms start_within; /* acknowledged but not started: released */
-    hf_ms alert_after;  /* pending while no agent of its role is there: somebody is told, */
-    hf_ms review_after; /* and a person has to look */
-    hf_ms keep_chain;   /* completed or cancelled: its checkpoints are removed */
+/* How many tasks of one role may be pending, acknowledged or in progress at once; 0: any. */
+struct hf_task_limit {
+    const char *role;
+    uint32_t running_max;
 };
 
-/* 2 min, 5 min, 24 h, 1 h. Cannot fail. */
+/* How long a task may wait for somebody else, and be of use; and how many run at once. */
+struct hf_task_policy {
+    hf_ms start_within;   /* acknowledged but not started: released */
+    hf_ms alert_after;    /* pending while no agent of its role is there: somebody is told, */
+    hf_ms review_after;   /* and a person has to look */
+    hf_ms keep_chain;     /* completed or cancelled: its checkpoints are removed */
+    uint32_t running_max; /* of every role, as above, ... */
+    const struct hf_task_limit *limits; /* ... but for these; borrowed */
+    size_t limit_count;
+};
+
+/* Of that role; 0: any number. */
+uint32_t hf_task_policy_get_limit(const struct hf_task_policy *policy, const char *role);
+
+/* 2 min, 5 min, 24 h, 1 h; no limits. Cannot fail. */
 struct hf_task_policy hf_task_policy_default(void);
 
 /* HF_EINVAL, and a sentence in *ret_why, when the policy contradicts itself. */

@@ -27,6 +27,9 @@ void hfs_check_served(struct hfs_check *check, const struct hfs_process *from,
  * any reason but that can be judged. */
 void hfs_check_set_calm(struct hfs_check *check, bool calm);
 
+/* So many tasks of one role may run at once; 0: any number. */
+void hfs_check_set_running_max(struct hfs_check *check, uint32_t running_max);
+
 /* The history is one that was watched (sim/history.h), not made here: these policies hold in
  * it, an agentd is known by its lease, since hosts of one machine share its boot, and what
  * comes next happened up to `slack` before the world's time. */
@@ -100,6 +103,10 @@ bool hfs_check_is_stopped(const struct hfs_check *check, const char *agent);
 int hfs_check_get_state(const struct hfs_check *check, const char *task);
 /* One that the agent owns, or that waits for it; NULL: none. */
 const char *hfs_check_find_task(const struct hfs_check *check, const char *agent);
+/* Whether as many of that role run as may; and a task that is pending, and need not be, while
+ * more of its role run (NULL: none). */
+bool hfs_check_is_full(const struct hfs_check *check, const char *role);
+const char *hfs_check_find_surplus(const struct hfs_check *check);
 const char *hfs_check_get_live_host(const struct hfs_check *check, const char *agent);
 
 struct hfs_check_counts {

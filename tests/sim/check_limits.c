@@ -3,6 +3,8 @@
  *
  * The cluster clock can only be late, so that what a policy asks for on it has passed in the
  * world, too; and nobody can have read more on it than what was stored, and the time since. */
+#include <string.h>
+
 #include "core/moments.h"
 #include "sim/check_private.h"
 
@@ -151,4 +153,96 @@ void hfs_check_apply_promise(struct hfs_check *check, const struct c_change *cha
     task->attempts = recovery != NULL ? recovery->attempts : 0;
     if (task->attempts == 0)
         task->resets = 0;
+}
+
+/* How many run at once. */
+
+/* In so long who leads is told of what others did, where nothing is slow. */
+enum { TOLD_MS = 1000 };
+
+static bool runs(Holdfast__V1__Task__State state)
+{
+    return state == HOLDFAST__V1__TASK__STATE__pending ||
+           state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+           state == HOLDFAST__V1__TASK__STATE__in_progress;
+}
+
+/* Of that role, those that whoever made up its mind then must have known of: what controllers
+ * promoted themselves, and, where nothing is slow, what others submitted. What came to run
+ * while the promotion was on its way is nobody's fault, and is put right afterwards. */
+static size_t count_known(const struct hfs_check *check, const char *role)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < check->task_count; i++) {
+        const struct c_task *task = &check->tasks[i];
+        hf_ms before = check->letter->made_at - task->runs_at;
+
+        count += task->exists && strcmp(task->role, role) == 0 && runs(task->state) &&
+                 before > (task->promoted ? 0 : TOLD_MS) && (task->promoted || check->calm);
+    }
+    return count;
+}
+
+void hfs_check_judge_promoted(struct hfs_check *check, const struct c_task *old)
+{
+    size_t running = count_known(check, old->role);
+
+    if (check->running_max != 0 && running >= check->running_max && !hfs_check_is_void(check) &&
+        !hfs_check_is_blind(check))
+        hfs_check_violate(check, "I11 %s is promoted, and %zu of %u tasks of %s run already",
+                          old->name, running, (unsigned)check->running_max, old->role);
+}
+
+/* Nobody has it, nobody is to be started with it, and it is no recovery. */
+void hfs_check_judge_demoted(struct hfs_check *check, const struct c_task *old)
+{
+    if (check->running_max == 0 || old->owner[0] != '\0' || old->reserved_for[0] != '\0' ||
+        old->attempt > 0)
+        hfs_check_violate(check, "I11 %s is demoted, and %s", old->name,
+                          check->running_max == 0 ? "there is no limit"
+                          : old->owner[0] != '\0' ? "somebody has it"
+                          : old->attempt > 0      ? "it is being recovered"
+                                                  : "somebody is started with it");
+}
+
+void hfs_check_note_running(struct hfs_check *check, struct c_task *task,
+                            Holdfast__V1__Task__State before, bool by_controller)
+{
+    if (!runs(task->state)) {
+        task->promoted = false;
+    } else if (!runs(before)) {
+        task->runs_at = check->world->now;
+        task->promoted = by_controller;
+    }
+}
+
+static size_t count_running(const struct hfs_check *check, const char *role)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < check->task_count; i++) {
+        const struct c_task *task = &check->tasks[i];
+
+        count += task->exists && runs(task->state) && strcmp(task->role, role) == 0;
+    }
+    return count;
+}
+
+bool hfs_check_is_full(const struct hfs_check *check, const char *role)
+{
+    return check->running_max != 0 && count_running(check, role) >= check->running_max;
+}
+
+const char *hfs_check_find_surplus(const struct hfs_check *check)
+{
+    for (size_t i = 0; i < check->task_count && check->running_max != 0; i++) {
+        const struct c_task *task = &check->tasks[i];
+
+        if (task->exists && task->state == HOLDFAST__V1__TASK__STATE__pending &&
+            task->attempt == 0 && task->reserved_for[0] == '\0' &&
+            count_running(check, task->role) > check->running_max)
+            return task->name;
+    }
+    return NULL;
 }

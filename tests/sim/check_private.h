@@ -102,6 +102,8 @@ struct c_task {
     hf_ms next_at;    /* that was promised, on the cluster clock; 0: none */
     char reserved_for[HFS_NAME];
     char owner_instance[HFS_NAME]; /* of its owner, when it became that */
+    hf_ms runs_at;                 /* when it last became pending, from a state in which ... */
+    bool promoted; /* ... nobody could have it; and whether by a leader's word */
 };
 
 struct c_lease {
@@ -174,6 +176,7 @@ struct hfs_check {
     bool was_restored;
     struct hf_recover_policy recover;
     struct hf_restart_policy restart;
+    uint32_t running_max;
     struct hfs_check_counts counts;
     struct c_written written[HFS_WRITTEN];
     char violation[512];
@@ -231,6 +234,11 @@ void hfs_check_judge_deaths(struct hfs_check *check, const struct c_task *old);
 void hfs_check_apply_deaths(struct hfs_check *check, const struct c_task *old);
 void hfs_check_judge_closed(struct hfs_check *check, const struct c_change *change);
 void hfs_check_apply_promise(struct hfs_check *check, const struct c_change *change);
+/* A task is promoted, or demoted, by a controller; or what it is was changed. */
+void hfs_check_judge_promoted(struct hfs_check *check, const struct c_task *old);
+void hfs_check_judge_demoted(struct hfs_check *check, const struct c_task *old);
+void hfs_check_note_running(struct hfs_check *check, struct c_task *task,
+                            Holdfast__V1__Task__State before, bool by_controller);
 
 /* check_txn.c: a Txn by itself. */
 void hfs_check_judge_repeat(struct hfs_check *check, const struct hfs_letter *letter);

@@ -322,6 +322,15 @@ static bool is_recovery(const struct c_task *old, const struct c_change *change,
            (old->state == HOLDFAST__V1__TASK__STATE__queued || task->attempt > old->attempt);
 }
 
+/* When it does so by its own word alone. */
+static bool is_move(const struct c_task *old, const struct c_change *change,
+                    const Holdfast__V1__Task *task, Holdfast__V1__Task__State from,
+                    Holdfast__V1__Task__State to)
+{
+    return wrote(old, change->record, HF_WRITER_CONTROLLER) && old->exists &&
+           old->state == from && task->state == to;
+}
+
 /* What waits for an ordered start waits until that is served, refused or withdrawn. */
 static void judge_reservation(struct hfs_check *check, const struct c_task *old,
                               const struct c_change *change, const Holdfast__V1__Task *task)
@@ -375,6 +384,12 @@ static void judge_task(struct hfs_check *check, const struct c_change *change)
         hfs_check_judge_deaths(check, old);
     if (is_recovery(old, change, task) && !hfs_check_is_void(check))
         hfs_check_judge_recovered(check, old);
+    if (is_move(old, change, task, HOLDFAST__V1__TASK__STATE__queued,
+                HOLDFAST__V1__TASK__STATE__pending))
+        hfs_check_judge_promoted(check, old);
+    if (is_move(old, change, task, HOLDFAST__V1__TASK__STATE__pending,
+                HOLDFAST__V1__TASK__STATE__queued))
+        hfs_check_judge_demoted(check, old);
 }
 
 static void apply_task(struct hfs_check *check, const struct c_change *change)
@@ -407,6 +422,9 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
         check->counts.resets++;
     if (task->state == HOLDFAST__V1__TASK__STATE__completed && before.state != task->state)
         check->counts.completed++;
+    hfs_check_note_running(check, known,
+                           before.exists ? before.state : HOLDFAST__V1__TASK__STATE__queued,
+                           wrote(&before, change->record, HF_WRITER_CONTROLLER));
     if (is_reset(&before, change, task))
         hfs_check_apply_deaths(check, &before);
     if (is_recovery(&before, change, task)) {

@@ -132,6 +132,7 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     cluster->net.census = cfg->census;
     cluster->check = hfs_check_new(&cluster->world, cluster->etcd, HFS_NS);
     hfs_check_set_calm(cluster->check, cfg->calm);
+    hfs_check_set_running_max(cluster->check, cfg->running_max);
     cluster->net.on_commit = on_commit;
     cluster->net.on_send = on_send;
     cluster->net.on_served = on_served;

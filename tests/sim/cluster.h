@@ -73,6 +73,7 @@ struct hfs_cluster_config {
     hf_ms page_ms;             /* lists come in pages, with up to so long between them */
     bool calm;                 /* no message is slow: moments can be judged, too */
     bool priorities;           /* tasks have some */
+    uint32_t running_max;      /* tasks of one role that may run at once; 0: any number */
 };
 
 struct hfs_cluster;
@@ -272,6 +273,7 @@ void hfs_controllers_done(struct hfs_cluster *cluster);
 /* person.c: somebody who gives out work, and interferes. */
 
 void hfs_person_submit(struct hfs_cluster *cluster, const char *task, const char *role);
+void hfs_person_enqueue(struct hfs_cluster *cluster, const char *task, const char *role);
 void hfs_person_want(struct hfs_cluster *cluster, const char *agent, bool running);
 /* Ends the life that the agent has now, so that another begins. */
 void hfs_person_restart(struct hfs_cluster *cluster, const char *agent);

@@ -127,6 +127,7 @@ static struct hf_engine_policy policy_of(const struct hfs_cluster *cluster)
 
     if (cluster->cfg.keep_chain != 0)
         policy.task.keep_chain = cluster->cfg.keep_chain;
+    policy.task.running_max = cluster->cfg.running_max;
     if (mutants == 0)
         return policy;
     if ((mutants & hf_mutant_bit(HF_MUTANT_ONE_GRACE)) != 0)

@@ -353,16 +353,25 @@ static void cancel(struct hfs_cluster *cluster, unsigned number)
         hfs_person_cancel(cluster, task);
 }
 
+/* Where a limit holds, some wait for their turn from the beginning. */
+static void submit(struct hfs_cluster *cluster, const struct hfs_fault *fault)
+{
+    const char *role = cluster->cfg.agents[fault->b % cluster->cfg.agent_count].role;
+    char task[HFS_TEXT];
+
+    if (cluster->cfg.running_max > 0 && fault->b / HFS_AGENTS % 3 != 0)
+        hfs_person_enqueue(cluster, task_name(fault->a, task), role);
+    else
+        hfs_person_submit(cluster, task_name(fault->a, task), role);
+}
+
 /* What a person does. */
 static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault)
 {
     char task[HFS_TEXT];
 
     switch (fault->kind) {
-    case HFS_FAULT_SUBMIT:
-        hfs_person_submit(cluster, task_name(fault->a, task),
-                          cluster->cfg.agents[fault->b % cluster->cfg.agent_count].role);
-        break;
+    case HFS_FAULT_SUBMIT: submit(cluster, fault); break;
     case HFS_FAULT_STOP: hfs_person_want(cluster, agent_of(cluster, fault->a), false); break;
     case HFS_FAULT_START: hfs_person_want(cluster, agent_of(cluster, fault->a), true); break;
     case HFS_FAULT_RESTART: hfs_person_restart(cluster, agent_of(cluster, fault->a)); break;

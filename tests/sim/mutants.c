@@ -156,6 +156,8 @@ static const struct hfs_mutant MUTANTS[] = {
     TERM(PROMOTE, "terms again", NULL),
     SAME(PROMOTE, TASK, "again", NULL),
     SAME(PROMOTE, RECOVERY, "again", BY_QUEUED),
+    TERM(DEMOTE, "crowded terms", NULL),
+    SAME(DEMOTE, TASK, "crowded", NULL),
     DROP(REFUSE_HOST, REFUSE, HOST_LIVE, CREATE | LEASE, "refusals aimed", NULL),
     SAME(REFUSE, COMMAND, "aimed", NULL),
     SAME(REFUSE, TASK, "cancelled", NULL),
@@ -275,6 +277,8 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_POISON, NULL, NULL),
     RULE(NO_PROBATION, "again", NULL),
     RULE(NO_PASS_OVER, "withdrawals", NULL),
+    RULE(NO_RUNNING_MAX, "queues crowded", NULL),
+    RULE(NO_DEMOTE, "queues", NULL),
     RULE(NO_MARK, NULL, NULL, .open = MIRRORED),
     RULE(SKIP_EVENT, NULL, NULL),
 };

@@ -39,7 +39,7 @@ struct hfs_errand {
     struct hfs_errand *next, **at;
     enum errand_kind kind;
     char name[HFS_TEXT], role[HFS_TEXT];
-    bool running;
+    bool running, queued;
     unsigned tries;
     struct hfs_timer timer;
     struct hf_call *call;
@@ -116,7 +116,10 @@ static void plan_submit(struct hfs_errand *errand, struct hf_plan *plan)
     task.state = HOLDFAST__V1__TASK__STATE__pending;
     if (errand->cluster->cfg.priorities)
         task.priority = errand->name[strlen(errand->name) - 1] % 3;
-    hf_row_submit(plan, &task);
+    if (errand->queued)
+        hf_row_enqueue(plan, &task);
+    else
+        hf_row_submit(plan, &task);
 }
 
 static Holdfast__V1__Wanted wanted_of(const struct seen *seen)
@@ -402,14 +405,25 @@ static struct hfs_errand *errand_new(struct hfs_cluster *cluster, enum errand_ki
     return errand;
 }
 
-void hfs_person_submit(struct hfs_cluster *cluster, const char *task, const char *role)
+static void submit(struct hfs_cluster *cluster, const char *task, const char *role, bool queued)
 {
     struct hfs_errand *errand = errand_new(cluster, ERRAND_SUBMIT, task);
 
-    hfs_note(&cluster->world, "  submit %s for %s", task, role);
+    hfs_note(&cluster->world, "  %s %s for %s", queued ? "enqueue" : "submit", task, role);
     (void)snprintf(errand->role, sizeof errand->role, "%s", role);
+    errand->queued = queued;
     cluster->submitted++;
     begin(errand);
+}
+
+void hfs_person_submit(struct hfs_cluster *cluster, const char *task, const char *role)
+{
+    submit(cluster, task, role, false);
+}
+
+void hfs_person_enqueue(struct hfs_cluster *cluster, const char *task, const char *role)
+{
+    submit(cluster, task, role, true);
 }
 
 void hfs_person_want(struct hfs_cluster *cluster, const char *agent, bool running)

@@ -58,6 +58,8 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
     cfg->page_ms = profile->paged ? PAGE_MS : 0;
     cfg->report_percent = 10;
     cfg->release_percent = profile->releases ? 25 : 0;
+    cfg->running_max = profile->running_max;
+    cfg->priorities = profile->priorities;
     if (profile->step_max > 0)
         cfg->step_max = profile->step_max;
 }

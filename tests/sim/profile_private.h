@@ -58,6 +58,8 @@ struct hfs_profile {
     bool deaf;        /* a host that is cut off hears nothing, for long, and is heard */
     bool very_late;   /* every other Txn is kept back, nearly always */
     bool long_run, long_faults, lossy;
+    uint32_t running_max; /* tasks of a role that may run at once; 0: any number */
+    bool priorities;      /* and some of them are more urgent than others */
 };
 
 #endif

@@ -379,6 +379,8 @@ static enum excuse excuse_of(struct hfs_rest *rest, const Holdfast__V1__Task *ta
         return waits_for_agent(rest, task->role) ? EXCUSE_BUSY : EXCUSE_NONE;
     if (task->state != HOLDFAST__V1__TASK__STATE__queued)
         return EXCUSE_NONE;
+    if (hfs_check_is_full(rest->cluster->check, task->role))
+        return EXCUSE_BUSY;
     recovery = (Holdfast__V1__Recovery *)read_record(
         rest->cluster, (struct hf_key){ HF_KEY_RECOVERY, .name = task->id });
     waits = recovery != NULL && hf_moment_read(recovery->next_at) > cluster_now(rest);
@@ -438,6 +440,19 @@ static void look_at_keys(struct hfs_rest *rest, const char *prefix,
     free(found.list);
 }
 
+/* More run than may be, and some of them could wait. */
+static void look_at_limits(struct hfs_rest *rest)
+{
+    char why[5 * HFS_TEXT];
+    const char *task = hfs_check_find_surplus(rest->cluster->check);
+
+    if (task == NULL)
+        return;
+    (void)snprintf(why, sizeof why,
+                   "I11 %.40s is pending, and more tasks of its role run than may", task);
+    complain(rest, "surplus", EXCUSE_NONE, 0, why);
+}
+
 /* One that stands still for good while another one lives is left over, too. */
 static void look_at_ghosts(struct hfs_rest *rest)
 {
@@ -487,6 +502,7 @@ enum hfs_rest_verdict hfs_rest_look(struct hfs_rest *rest, char *ret_why, size_t
     look_at_keys(rest, "/holdfast/" HFS_NS "/commands/", look_at_command);
     look_at_agents(rest);
     look_at_ghosts(rest);
+    look_at_limits(rest);
     if (hfs_person_count(rest->cluster) > 0)
         complain(rest, "person", EXCUSE_NONE, 0, "an errand of the person is not done");
     rest->looked_at = now;

@@ -221,6 +221,8 @@ void hfs_run_draw(struct hfs_run *run, uint64_t seed)
         draw_changes(run, &dice);
     if (hfs_random_percent(&dice, 3) && run->fault_count < HFS_FAULTS_MAX)
         draw_long_pause(run, &dice);
+    if (hfs_random_percent(&dice, 25))
+        run->cluster.running_max = 1 + draw(&dice, 3);
     hfs_run_sort(run);
 }
 

@@ -313,6 +313,7 @@ static bool act_as_person(struct play *play, const struct hfs_act *act)
 
     switch (act->word) {
     case HFS_WORD_TASK: hfs_person_submit(cluster, act->name, act->role); break;
+    case HFS_WORD_TASK_QUEUED: hfs_person_enqueue(cluster, act->name, act->role); break;
     case HFS_WORD_PERSON_STOP: hfs_person_want(cluster, act->name, false); break;
     case HFS_WORD_PERSON_START: hfs_person_want(cluster, act->name, true); break;
     case HFS_WORD_PERSON_RESTART: hfs_person_restart(cluster, act->name); break;

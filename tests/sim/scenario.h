@@ -29,10 +29,12 @@
     X(STEPS,              "steps COUNT of TIME")                                               \
     X(KEEPS_ALL,          "checkpoint after every step")                                       \
     X(KEEPS_NONE,         "no checkpoints")                                                    \
-    X(OWN_FILES,          "hosts share no files")
+    X(OWN_FILES,          "hosts share no files")                                              \
+    X(RUNNING_MAX,        "at most COUNT tasks of a role run")
 
 #define HFS_ACTIONS(X)                                                                         \
     X(TASK,               "task NAME for NAME")                                                \
+    X(TASK_QUEUED,        "task NAME for NAME queued")                                         \
     X(AGENT_CRASH,        "agent AGENT crash")                                                 \
     X(AGENT_STATUS,       "agent AGENT exit COUNT")                                            \
     X(HOST_CRASH,         "host HOST crash")                                                   \

@@ -232,6 +232,7 @@ static bool set_up(struct hfs_cluster_config *cluster, const struct hfs_act *act
     case HFS_WORD_KEEPS_ALL: cluster->keeps_all = true; return true;
     case HFS_WORD_KEEPS_NONE: cluster->keeps_none = true; return true;
     case HFS_WORD_OWN_FILES: cluster->own_files = true; return true;
+    case HFS_WORD_RUNNING_MAX: cluster->running_max = act->number; return true;
     default: return false;
     }
 }

@@ -75,6 +75,15 @@ static inline bool task_pends(const struct model *m, int t)
            m->tasks[t][TASK_RECORD].state == HOLDFAST__V1__TASK__STATE__pending;
 }
 
+static inline bool task_runs(const struct model *m, int t)
+{
+    Holdfast__V1__Task__State state = m->tasks[t][TASK_RECORD].state;
+
+    return task_pends(m, t) ||
+           (task_role(m, t) != NONE && (state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+                                        state == HOLDFAST__V1__TASK__STATE__in_progress));
+}
+
 static inline size_t count_tasks(const struct model *m, int owner)
 {
     size_t count = 0;
@@ -231,7 +240,7 @@ static inline const char *check_task(const struct model *m, int i)
 static inline const char *check_role(const struct model *m, int i)
 {
     const struct hf_role *r = hf_fleet_get_role(fleet, name_of('r', i));
-    size_t agents = 0, lives = 0, pending = 0, tasks = 0, listed = 0;
+    size_t agents = 0, lives = 0, pending = 0, running = 0, tasks = 0, listed = 0;
 
     MUST((r != NULL) == is_known(m, HF_FLEET_ROLE, i));
     if (r == NULL)
@@ -243,8 +252,10 @@ static inline const char *check_role(const struct model *m, int i)
     for (int t = 0; t < TASKS; t++) {
         tasks += task_role(m, t) == i;
         pending += task_role(m, t) == i && task_pends(m, t);
+        running += task_role(m, t) == i && task_runs(m, t);
     }
     MUST(r->agent_count == agents && r->live_count == lives && r->pending_count == pending);
+    MUST(r->running_count == running);
     MUST(r->users == agents + tasks);
     for (const struct hf_agent *a = r->agents; a != NULL; a = a->next_in_role, listed++)
         MUST(a->role == r && *a->at_in_role == a);

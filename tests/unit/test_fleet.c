@@ -228,6 +228,7 @@ START_TEST(a_task_has_an_owner_while_somebody_works_on_it)
     ck_assert_ptr_eq(task("t")->role, role("r"));
     ck_assert_ptr_eq(role("r")->pending, STATES[_i].pending ? task("t") : NULL);
     ck_assert_uint_eq(role("r")->pending_count, STATES[_i].pending);
+    ck_assert_uint_eq(role("r")->running_count, STATES[_i].pending || STATES[_i].owned);
     ck_assert_uint_eq(role("r")->users, 1);
     if (STATES[_i].owned)
         ck_assert_ptr_eq(agent("a")->tasks, task("t"));
@@ -247,6 +248,7 @@ START_TEST(from_any_state_to_any_other_the_links_follow)
         ck_assert_int_eq(task("t")->at_owned != NULL, STATES[next].owned);
         ck_assert_int_eq(task("t")->at_pending != NULL, STATES[next].pending);
         ck_assert_uint_eq(role("r")->pending_count, STATES[next].pending);
+        ck_assert_uint_eq(role("r")->running_count, STATES[next].pending || STATES[next].owned);
         ck_assert_uint_eq(role("r")->users, 1);
         ck_assert_uint_eq(counts().agents, STATES[next].owned);
     }

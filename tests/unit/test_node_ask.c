@@ -169,6 +169,7 @@ static void ask_submit(const char *id, const char *role)
 
     next.id = (char *)id;
     next.role = (char *)role;
+    next.state = HOLDFAST__V1__TASK__STATE__pending;
     next.payload = (char *)"do it";
     must((struct hf_event){ .kind = HF_EVENT_ASK,
                             .ask = { .token = ++w.ask,

@@ -94,6 +94,14 @@ START_TEST(submit)
 }
 END_TEST
 
+START_TEST(enqueue)
+{
+    hf_row_enqueue(&plan, &task);
+    expect("if absent(tasks/t) then put tasks/t");
+    ck_assert_ptr_nonnull(strstr(plan.writes[0].value, "\"state\":\"queued\""));
+}
+END_TEST
+
 START_TEST(a_host_joins)
 {
     Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
@@ -447,6 +455,50 @@ START_TEST(promote)
 }
 END_TEST
 
+static Holdfast__V1__Task *read_put(const char *key)
+{
+    ProtobufCMessage *record = NULL;
+
+    for (size_t i = 0; i < plan.write_count; i++) {
+        if (strstr(plan.writes[i].key, key) != NULL)
+            ck_assert_int_eq(hf_json_decode(&holdfast__v1__task__descriptor,
+                                            plan.writes[i].value, plan.writes[i].value_len,
+                                            NULL, &record, NULL),
+                             HF_OK);
+    }
+    ck_assert_ptr_nonnull(record);
+    return (Holdfast__V1__Task *)record;
+}
+
+START_TEST(demote)
+{
+    Holdfast__V1__Task *next;
+
+    hf_row_demote(&plan, &TERM, &seen_task, "others run", "they end");
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(tasks/t) = 17 then put tasks/t, delete pending/r/t");
+    next = read_put("tasks/t");
+    ck_assert_int_eq(next->state, HOLDFAST__V1__TASK__STATE__queued);
+    ck_assert_str_eq(next->reason, "others run");
+    ck_assert_str_eq(next->next->what, "they end");
+    hf_json_free(&next->base);
+}
+END_TEST
+
+START_TEST(what_is_promoted_does_not_wait_for_others_any_more)
+{
+    Holdfast__V1__Task *next;
+
+    task.attempt = _i;
+    task.reason = (char *)"others run";
+    hf_row_promote(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 11 });
+    next = read_put("tasks/t");
+    ck_assert_str_eq(next->reason, _i == 0 ? "" : "others run");
+    ck_assert_ptr_null(next->next);
+    hf_json_free(&next->base);
+}
+END_TEST
+
 START_TEST(refuse)
 {
     Holdfast__V1__Exit next = HOLDFAST__V1__EXIT__INIT;
@@ -695,7 +747,10 @@ int main(void)
     tcase_add_test(t, reset_of_a_task_that_nobody_owns_is_refused);
     tcase_add_test(t, an_owner_that_names_no_life_is_gone);
     tcase_add_test(t, order_alone);
+    tcase_add_test(t, enqueue);
     tcase_add_test(t, promote);
+    tcase_add_test(t, demote);
+    tcase_add_loop_test(t, what_is_promoted_does_not_wait_for_others_any_more, 0, 2);
     tcase_add_test(t, refuse);
     tcase_add_test(t, withdraw);
     tcase_add_test(t, withdraw_with_a_task);

@@ -39,6 +39,7 @@ static const struct {
     { QUEUED, HF_TASK_RETRY_LOST, PENDING },
     { PENDING, HF_TASK_RETRY_LOST, PENDING },
 
+    { PENDING, HF_TASK_DEMOTE, QUEUED },
     { PENDING, HF_TASK_UNRESERVE, PENDING },
     { PENDING, HF_TASK_CLAIM, ACKNOWLEDGED },
     { PENDING, HF_TASK_START_BY_COMMAND, ACKNOWLEDGED },
@@ -125,6 +126,8 @@ static const struct {
     { QUEUED, HF_TASK_CLAIM, "queued" },
     { QUEUED, HF_TASK_START_BY_COMMAND, "queued" },
     { PENDING, HF_TASK_PROMOTE, "pending already" },
+    { QUEUED, HF_TASK_DEMOTE, "queued" },
+    { ACKNOWLEDGED, HF_TASK_DEMOTE, "somebody works" },
     { PENDING, HF_TASK_RETRY, "pending already" },
     { PENDING, HF_TASK_COMPLETE, "nobody works" },
     { QUEUED, HF_TASK_RESET, "nobody works" },
@@ -320,20 +323,26 @@ END_TEST
 
 #define MONTH INT64_C(2592000000)
 
+#define POLICY(start, alert, review, keep)                                                     \
+    {                                                                                          \
+        .start_within = (start), .alert_after = (alert), .review_after = (review),             \
+        .keep_chain = (keep)                                                                   \
+    }
+
 static const struct {
     struct hf_task_policy policy;
     const char *want; /* part of the sentence; NULL: it is fine */
 } CHECKS[] = {
-    { { 1, 1, 2, 0 }, NULL },
-    { { MONTH, 1, MONTH, 0 }, NULL },
-    { { 0, 1, 2, 0 }, "start_within must be positive" },
-    { { 1, 0, 2, 0 }, "alert_after must be positive" },
-    { { 1, 2, 2, 0 }, "must come after" },
-    { { MONTH + 1, 1, 2, 0 }, "above 30 days" },
-    { { 1, 1, MONTH + 1, 0 }, "above 30 days" },
-    { { 1, 1, 2, MONTH }, NULL },
-    { { 1, 1, 2, -1 }, "keep_chain" },
-    { { 1, 1, 2, MONTH + 1 }, "keep_chain" },
+    { POLICY(1, 1, 2, 0), NULL },
+    { POLICY(MONTH, 1, MONTH, 0), NULL },
+    { POLICY(0, 1, 2, 0), "start_within must be positive" },
+    { POLICY(1, 0, 2, 0), "alert_after must be positive" },
+    { POLICY(1, 2, 2, 0), "must come after" },
+    { POLICY(MONTH + 1, 1, 2, 0), "above 30 days" },
+    { POLICY(1, 1, MONTH + 1, 0), "above 30 days" },
+    { POLICY(1, 1, 2, MONTH), NULL },
+    { POLICY(1, 1, 2, -1), "keep_chain" },
+    { POLICY(1, 1, 2, MONTH + 1), "keep_chain" },
 };
 
 START_TEST(a_contradiction_is_refused_with_a_sentence)
@@ -355,6 +364,21 @@ START_TEST(the_defaults_pass_their_check)
     const char *why = NULL;
 
     ck_assert_int_eq(hf_task_policy_check(&p, &why), HF_OK);
+}
+END_TEST
+
+START_TEST(a_role_has_its_own_limit_or_that_of_all)
+{
+    static const struct hf_task_limit LIMITS[] = { { "coder", 5 }, { "free", 0 } };
+    struct hf_task_policy p = hf_task_policy_default();
+
+    ck_assert_uint_eq(hf_task_policy_get_limit(&p, "coder"), 0);
+    p.limits = LIMITS;
+    p.limit_count = COUNT(LIMITS);
+    p.running_max = 2;
+    ck_assert_uint_eq(hf_task_policy_get_limit(&p, "coder"), 5);
+    ck_assert_uint_eq(hf_task_policy_get_limit(&p, "code"), 2);
+    ck_assert_uint_eq(hf_task_policy_get_limit(&p, "free"), 0);
 }
 END_TEST
 
@@ -383,6 +407,7 @@ int main(void)
     tcase_add_test(t, a_wait_that_began_late_does_not_overflow);
     tcase_add_loop_test(t, a_contradiction_is_refused_with_a_sentence, 0, COUNT(CHECKS));
     tcase_add_test(t, the_defaults_pass_their_check);
+    tcase_add_test(t, a_role_has_its_own_limit_or_that_of_all);
     tcase_add_test(t, names_are_those_of_the_records);
     return run("core/task", t);
 }
