@@ -24,6 +24,7 @@ struct settings {
     int64_t priority;
     struct hf_strings labels;
     hf_ms expected, deadline;
+    bool queued;
 };
 
 static const struct hf_option TABLE[] = {
@@ -65,6 +66,12 @@ static const struct hf_option TABLE[] = {
       .max = MOST_MS,
       .help = "If it has not ended after so long, somebody is told (alert.command of the "
               "controller). It goes on all the same." },
+    { .flag = "queued",
+      HF_OPTION_FIELD(BOOL, struct settings, queued),
+      .help =
+          "It waits in the queue until the controller lets it be taken, which it does as "
+          "far as the limit of its role allows (task.running_max); without it an agent that "
+          "is free may be faster than the limit." },
 };
 
 /* Payload. */
@@ -174,7 +181,7 @@ static int compare_with_old(struct cli *cli, const Holdfast__V1__Task *task,
                     task->id, hf_task_state_name(old->state), old->role);
 }
 
-static int submit(struct cli *cli, const Holdfast__V1__Task *task)
+static int submit(struct cli *cli, const Holdfast__V1__Task *task, bool queued)
 {
     CLI_CLEANUP_RECORD struct cli_record record = { 0 };
     struct hf_plan plan;
@@ -183,7 +190,10 @@ static int submit(struct cli *cli, const Holdfast__V1__Task *task)
 
     if (rc != HF_OK)
         return rc;
-    hf_row_submit(&plan, task);
+    if (queued)
+        hf_row_enqueue(&plan, task);
+    else
+        hf_row_submit(&plan, task);
     committed = cli_commit(cli, &plan);
     if (committed != HF_OK && committed != HF_ECONFLICT)
         return committed;
@@ -226,7 +236,7 @@ static int run(struct cli *cli)
                 hf_moment_write(hf_clock_wall() + settings->expected, &expected);
         if (settings->deadline > 0)
             task.deadline = hf_moment_write(hf_clock_wall() + settings->deadline, &deadline);
-        rc = submit(cli, &task);
+        rc = submit(cli, &task, settings->queued);
     }
     free_labels(&labels);
     return rc;

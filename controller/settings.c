@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "core/recover.h"
 #include "schema/name.h"
 
@@ -109,6 +110,24 @@ static const struct hf_option TABLE[] = {
         .help = "How long a successor must have had a task before its recovery is a success.",
     },
     {
+        .key = "task.running_max",
+        .flag = "running-max",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct ctl_settings, running_max),
+        .min = 0,
+        .max = CTL_RUNNING_MOST,
+        .preset = "0",
+        .help = "How many tasks of one role may be pending, acknowledged or in progress at "
+                "once; what is more waits in the queue while nobody has it. 0 for any number.",
+    },
+    {
+        .key = "task.running_max_of",
+        .flag = "running-max-of",
+        .value = "ROLE=N,...",
+        HF_OPTION_FIELD(STRINGS, struct ctl_settings, running_max_of),
+        .help = "The same for tasks of these roles, instead of task.running_max.",
+    },
+    {
         .key = "alert.command",
         .flag = "alert-command",
         .env = "HOLDFAST_ALERT_COMMAND",
@@ -151,7 +170,61 @@ struct hf_engine_policy ctl_settings_get_policy(const struct ctl_settings *setti
     policy.recover.probation = settings->recovery_probation;
     policy.placement.home_grace = settings->home_grace;
     policy.task.keep_chain = settings->keep_chain;
+    policy.task.running_max = (uint32_t)settings->running_max;
+    policy.task.limits = settings->limits;
+    policy.task.limit_count = settings->limit_count;
     return policy;
+}
+
+/* "coder=5"; the role is copied to `role`. */
+static int read_limit(const char *text, char role[HF_NAME_SIZE],
+                      struct hf_task_limit *ret_limit, struct hf_error *err)
+{
+    const char *mark = strchr(text, '=');
+    size_t len = mark != NULL ? (size_t)(mark - text) : 0;
+    uint64_t number;
+    int rc;
+
+    if (mark == NULL || hf_parse_u64(mark + 1, 0, CTL_RUNNING_MOST, &number) != HF_OK)
+        return hf_error_set(err, HF_EINVAL,
+                            "task.running_max_of: %s is not ROLE=N, with N from 0 to %d", text,
+                            CTL_RUNNING_MOST);
+    (void)snprintf(role, HF_NAME_SIZE, "%.*s", len < HF_NAME_SIZE ? (int)len : 0, text);
+    rc = hf_name_check("task.running_max_of: role", role, err);
+    if (rc == HF_OK)
+        *ret_limit = (struct hf_task_limit){ .role = role, .running_max = (uint32_t)number };
+    return rc;
+}
+
+static bool is_named(const struct ctl_settings *settings, const char *role)
+{
+    for (size_t i = 0; i < settings->limit_count; i++) {
+        if (strcmp(settings->limits[i].role, role) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_limits(struct ctl_settings *settings, struct hf_error *err)
+{
+    const struct hf_strings *given = &settings->running_max_of;
+    struct hf_task_limit limit;
+
+    settings->limit_count = 0;
+    if (given->count > CTL_LIMITS)
+        return hf_error_set(err, HF_ELIMIT, "task.running_max_of names more than %d roles",
+                            CTL_LIMITS);
+    for (size_t i = 0; i < given->count; i++) {
+        int rc = read_limit(given->items[i], settings->limit_roles[i], &limit, err);
+
+        if (rc != HF_OK)
+            return rc;
+        if (is_named(settings, limit.role))
+            return hf_error_set(err, HF_EINVAL, "task.running_max_of names %s twice",
+                                limit.role);
+        settings->limits[settings->limit_count++] = limit;
+    }
+    return HF_OK;
 }
 
 static int make_id(struct ctl_settings *settings, struct hf_error *err)
@@ -186,12 +259,15 @@ static int check_listen(const char *listen, struct hf_error *err)
 
 int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err)
 {
-    struct hf_engine_policy policy = ctl_settings_get_policy(settings);
+    struct hf_engine_policy policy;
     const char *why = NULL;
     int rc = settings->listen != NULL ? check_listen(settings->listen, err) : HF_OK;
 
+    if (rc == HF_OK)
+        rc = read_limits(settings, err);
     if (rc != HF_OK)
         return rc;
+    policy = ctl_settings_get_policy(settings);
     rc = hf_engine_policy_check(&policy, &why);
     if (rc != HF_OK)
         return hf_error_set(err, rc, "%s", why);

@@ -124,7 +124,8 @@ static void submit(struct link_call *call, const Holdfast__V1__SubmitRequest *gi
     }
     task.id = given->id;
     task.role = given->role;
-    task.state = HOLDFAST__V1__TASK__STATE__pending;
+    task.state =
+        given->queued ? HOLDFAST__V1__TASK__STATE__queued : HOLDFAST__V1__TASK__STATE__pending;
     task.payload = given->payload;
     task.priority = given->priority;
     task.labels = labels;

@@ -65,6 +65,19 @@ static struct hf_outlook of_pending(const struct hf_fleet *fleet,
     return of_wait(task->state, lonely_since(role, since), now);
 }
 
+/* A backoff has an end. What waits after it, or without one, waits for others of its role. */
+static struct hf_outlook of_queued(const Holdfast__V1__Task *task, hf_ms now)
+{
+    struct hf_outlook said =
+        task->next != NULL ? of_next(task->next) : (struct hf_outlook){ 0 };
+
+    if (said.what != NULL && (said.at == 0 || said.at > now))
+        return said;
+    return (struct hf_outlook){
+        .what = "the leader lets it be taken, as soon as a limit of its role allows it"
+    };
+}
+
 /* Its owner is not live any more: it follows from what is known of that. */
 static struct hf_outlook of_gone(const struct hf_agent *owner)
 {
@@ -109,12 +122,12 @@ struct hf_outlook hf_outlook_task(const struct hf_fleet *fleet, const struct hf_
 
     if (hf_task_is_owned(task->task->state))
         return of_owned(fleet, task, since, now);
+    if (task->task->state == HOLDFAST__V1__TASK__STATE__queued)
+        return of_queued(task->task, now);
     if (task->task->next != NULL)
         return of_next(task->task->next);
     switch (task->task->state) {
     case HOLDFAST__V1__TASK__STATE__pending: return of_pending(fleet, task->task, since, now);
-    case HOLDFAST__V1__TASK__STATE__queued:
-        return (struct hf_outlook){ .what = "it may be taken when its limit allows it" };
     case HOLDFAST__V1__TASK__STATE__needs_review:
         return (struct hf_outlook){ .what = "a person says `holdfast task retry` or `cancel`" };
     default: return (struct hf_outlook){ 0 };

@@ -197,10 +197,12 @@ void hfs_check_judge_promoted(struct hfs_check *check, const struct c_task *old)
 /* Nobody has it, nobody is to be started with it, and it is no recovery. */
 void hfs_check_judge_demoted(struct hfs_check *check, const struct c_task *old)
 {
-    if (check->running_max == 0 || old->owner[0] != '\0' || old->reserved_for[0] != '\0' ||
-        old->attempt > 0)
+    /* What limits a watched history had need not be known. */
+    bool limited = check->running_max != 0 || check->watched;
+
+    if (!limited || old->owner[0] != '\0' || old->reserved_for[0] != '\0' || old->attempt > 0)
         hfs_check_violate(check, "I11 %s is demoted, and %s", old->name,
-                          check->running_max == 0 ? "there is no limit"
+                          !limited                ? "there is no limit"
                           : old->owner[0] != '\0' ? "somebody has it"
                           : old->attempt > 0      ? "it is being recovered"
                                                   : "somebody is started with it");

@@ -96,6 +96,11 @@ void hfs_history_free(struct hfs_history *h)
     free(h);
 }
 
+void hfs_history_set_running_max(struct hfs_history *h, uint32_t running_max)
+{
+    hfs_check_set_running_max(h->check, running_max);
+}
+
 const char *hfs_history_get_violation(const struct hfs_history *h)
 {
     return hfs_check_get_violation(h->check);

@@ -30,6 +30,9 @@ struct hfs_history *hfs_history_new(const char *ns, const struct hf_recover_poli
                                     const struct hf_restart_policy *restart);
 void hfs_history_free(struct hfs_history *history);
 
+/* Their limit on tasks of one role that run at once; 0: none that is known. */
+void hfs_history_set_running_max(struct hfs_history *history, uint32_t running_max);
+
 /* What the next revision changed, all of it. What is told of a key after its deletion begins
  * anew. */
 void hfs_history_add(struct hfs_history *history, const struct hfs_seen *seen,

@@ -422,6 +422,66 @@ START_TEST(i11_a_task_is_recovered_again_at_once)
 }
 END_TEST
 
+/* A task without an owner, by a person or by a controller. */
+static void other_task(const char *name, const char *state, const char *writer)
+{
+    char key[64];
+
+    (void)snprintf(key, sizeof key, "tasks/%s", name);
+    put(key, 0, "{\"id\":\"%s\",\"role\":\"r\",\"state\":\"%s\",\"opIds\":{\"%s\":\"%s\"}}",
+        name, state, writer, id_at(now));
+    (void)snprintf(key, sizeof key, "pending/r/%s", name);
+    if (strcmp(state, "pending") == 0)
+        put(key, 0, "{}");
+    else if (strcmp(writer, "controller") == 0)
+        drop(key);
+    commit();
+    now += 100;
+}
+
+START_TEST(i11_more_are_promoted_than_may_run)
+{
+    hfs_history_set_running_max(history, (uint32_t)_i);
+    other_task("u", "queued", "operator");
+    other_task("v", "queued", "operator");
+    other_task("u", "pending", "controller");
+    expect_nothing();
+    other_task("v", "pending", "controller");
+    if (_i == 1)
+        expect("I11 v is promoted, and 1 of 1 ");
+    else
+        expect_nothing();
+}
+END_TEST
+
+/* Room is made by who goes back to the queue. */
+START_TEST(i11_one_is_promoted_for_another)
+{
+    hfs_history_set_running_max(history, 1);
+    other_task("u", "queued", "operator");
+    other_task("v", "queued", "operator");
+    other_task("u", "pending", "controller");
+    other_task("u", "queued", "controller");
+    other_task("v", "pending", "controller");
+    expect_nothing();
+}
+END_TEST
+
+START_TEST(i11_what_is_being_recovered_is_demoted)
+{
+    end();
+    reset(now);
+    commit();
+    expect_nothing();
+    now += 100;
+    put("tasks/t", 0, TASK("queued") "\"attempt\":1,\"opIds\":{\"controller\":\"%s\"}}",
+        id_at(now));
+    drop("pending/r/t");
+    commit();
+    expect("I11 t is demoted");
+}
+END_TEST
+
 START_TEST(i12_a_stopped_agent_is_started)
 {
     end();
@@ -463,6 +523,9 @@ int main(void)
     tcase_add_loop_test(t, i7_a_task_is_reset_before_the_grace_is_over, 0, 2);
     tcase_add_loop_test(t, i8_an_agentd_starts_again_what_it_may_start_once, 0, 2);
     tcase_add_test(t, i11_a_task_is_recovered_again_at_once);
+    tcase_add_loop_test(t, i11_more_are_promoted_than_may_run, 0, 3);
+    tcase_add_test(t, i11_one_is_promoted_for_another);
+    tcase_add_test(t, i11_what_is_being_recovered_is_demoted);
     tcase_add_test(t, i12_a_stopped_agent_is_started);
     tcase_add_test(t, a_revision_that_was_not_told_is_missed);
     suite_add_tcase(suite, t);

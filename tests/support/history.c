@@ -50,6 +50,8 @@ void hft_history_take_options(struct hft_history *history, const char *const wor
             history->recover.limit = (uint32_t)strtoul(value, NULL, 10);
         else if (strcmp(words[i], "--recovery-probation") == 0)
             ck_assert_int_eq(hf_parse_duration(value, &history->recover.probation), HF_OK);
+        else if (strcmp(words[i], "--running-max") == 0)
+            history->running_max = (uint32_t)strtoul(value, NULL, 10);
     }
 }
 
@@ -171,6 +173,7 @@ static char *judge_file(const struct hft_history *history, int64_t *ret_revision
     char *text = NULL;
 
     ck_assert_ptr_nonnull(file);
+    hfs_history_set_running_max(checker, history->running_max);
     tell_all(history, file, checker);
     violation = hfs_history_get_violation(checker);
     *ret_revisions = (int64_t)hfs_history_get_counts(checker).revisions;

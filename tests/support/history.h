@@ -19,6 +19,7 @@ struct hft_history {
     char file[HFT_PATH_MAX + 32];
     struct hf_recover_policy recover; /* of the controllers */
     struct hf_restart_policy restart;
+    uint32_t running_max;
     int64_t excused[HFT_HISTORY_EXCUSED]; /* revisions that the test itself made */
     size_t excused_count;
 };

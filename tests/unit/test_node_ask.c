@@ -163,13 +163,13 @@ END_TEST
 
 /* Submissions. */
 
-static void ask_submit(const char *id, const char *role)
+static void ask_submit_as(const char *id, const char *role, Holdfast__V1__Task__State state)
 {
     Holdfast__V1__Task next = HOLDFAST__V1__TASK__INIT;
 
     next.id = (char *)id;
     next.role = (char *)role;
-    next.state = HOLDFAST__V1__TASK__STATE__pending;
+    next.state = state;
     next.payload = (char *)"do it";
     must((struct hf_event){ .kind = HF_EVENT_ASK,
                             .ask = { .token = ++w.ask,
@@ -178,6 +178,21 @@ static void ask_submit(const char *id, const char *role)
                                      .instance_id = instance("a"),
                                      .next_task = &next } });
 }
+
+static void ask_submit(const char *id, const char *role)
+{
+    ask_submit_as(id, role, HOLDFAST__V1__TASK__STATE__pending);
+}
+
+START_TEST(a_task_that_is_submitted_queued_can_be_claimed_by_nobody)
+{
+    running();
+    ask_submit_as("new", "s", HOLDFAST__V1__TASK__STATE__queued);
+    expect("reply 1 OK new\n");
+    has("tasks/new", "\"state\":\"queued\"");
+    ck_assert_ptr_null(get("pending/s/new"));
+}
+END_TEST
 
 START_TEST(a_task_is_submitted_once)
 {
@@ -537,6 +552,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_checkpoint_whose_outcome_is_unknown_is_stored_once);
     tcase_add_test(t, a_full_etcd_may_have_stored_the_checkpoint);
     tcase_add_test(t, a_task_is_submitted_once);
+    tcase_add_test(t, a_task_that_is_submitted_queued_can_be_claimed_by_nobody);
     tcase_add_test(t, a_task_without_an_id_gets_one);
     tcase_add_test(t, a_submission_that_makes_no_sense_is_refused);
     tcase_add_loop_test(t, a_submission_whose_outcome_is_unknown_is_found_out, 0, COUNT(LOST));

@@ -186,6 +186,13 @@ START_TEST(what_has_ended_waits_for_nobody_but_a_person)
                ",\"next\":{\"what\":\"its backoff is over\",\"at\":\"2026-09-21T14:13:29Z\"}",
                0),
            "backoff", INT64_C(1790000009000));
+    expect(ask_state(
+               "queued",
+               ",\"next\":{\"what\":\"its backoff is over\",\"at\":\"2026-09-21T14:13:19Z\"}",
+               0),
+           "a limit of its role", 0);
+    expect(ask_state("queued", ",\"next\":{\"what\":\"fewer of its role run\"}", 0),
+           "fewer of its role run", 0);
 }
 END_TEST
 
