@@ -170,14 +170,12 @@ static int demote(struct hf_engine *e, struct hf_role *role, struct hf_task *tas
     return hf_draft_end(e, ret, &hf_task_state(task)->item, &hf_role_state(role)->item, why);
 }
 
-int hf_engine_decide_limit(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret)
+static int decide(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret)
 {
     struct hf_role_state *state = hf_role_state(role);
     size_t limit = state->running_max;
     struct hf_task *task = NULL;
 
-    if (limit == 0)
-        return 0;
     if (role->running_count > limit && !hf_mutated(e, HF_MUTANT_NO_DEMOTE)) {
         task = first_of(e, &state->offered);
         return task != NULL ? demote(e, role, task, ret) : 0;
@@ -185,4 +183,15 @@ int hf_engine_decide_limit(struct hf_engine *e, struct hf_role *role, struct hf_
     if (role->running_count < limit || hf_mutated(e, HF_MUTANT_NO_RUNNING_MAX))
         task = first_of(e, &state->waiting);
     return task != NULL ? hf_engine_promote(e, task, &state->item, ROOM, ret) : 0;
+}
+
+int hf_engine_decide_limit(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret)
+{
+    struct hf_role_state *state = hf_role_state(role);
+    int rc = state->running_max != 0 ? decide(e, role, ret) : 0;
+
+    /* Nothing can be made of that task, and somebody is told: the next one has its turn. */
+    if (rc == 1 && state->item.flight == 0)
+        hf_agenda_add(&e->agenda, &state->item.agenda);
+    return rc;
 }

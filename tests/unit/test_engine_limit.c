@@ -287,6 +287,29 @@ START_TEST(what_cannot_be_read_does_not_stand_in_the_way)
 }
 END_TEST
 
+START_TEST(what_nothing_can_be_made_of_does_not_stand_in_the_way)
+{
+    static const char ODD[] =
+        "{\"id\":\"NO NAME\",\"role\":\"r\",\"priority\":9,\"state\":\"%s\"}";
+    char json[200];
+
+    task_is_owned("one", "in_progress", "a");
+    task_is_owned("two", "in_progress", "b");
+    task_waits("good", "queued");
+    (void)snprintf(json, sizeof json, ODD, "queued");
+    put("tasks/odd", json);
+    expect("");
+    erase("tasks/one");
+    run_engine();
+    ck_assert_ptr_nonnull(strstr(said.data, "alert task odd: nothing can be done about it"));
+    ck_assert(is_in("good", "pending"));
+    (void)snprintf(json, sizeof json, ODD, "pending");
+    put("tasks/odd", json);
+    run_engine();
+    ck_assert(is_in("good", "queued"));
+}
+END_TEST
+
 /* The last task of a role that has no agents takes the role along. */
 START_TEST(a_role_goes_with_its_last_task)
 {
@@ -337,6 +360,7 @@ int main(void)
     tcase_add_test(t, who_is_claimed_meanwhile_is_not_demoted);
     tcase_add_test(t, a_backoff_is_waited_for_and_then_the_limit);
     tcase_add_test(t, what_cannot_be_read_does_not_stand_in_the_way);
+    tcase_add_test(t, what_nothing_can_be_made_of_does_not_stand_in_the_way);
     tcase_add_test(t, a_role_goes_with_its_last_task);
     tcase_add_test(t, it_is_explained);
     return run("core/engine_limit", t);
