@@ -68,10 +68,10 @@ int hf_engine_policy_check(const struct hf_engine_policy *policy,
                            const char **ret_why) HF_MUST_CHECK;
 
 struct hf_engine_config {
-    const char *ns; /* copied, as is the id */
-    const char *id; /* of this controller */
-    struct hf_engine_policy policy;
-    uint64_t seed;    /* random: of tables whose keys others choose, and of ids */
+    const char *ns;                 /* copied, as is the id */
+    const char *id;                 /* of this controller */
+    struct hf_engine_policy policy; /* copied, but for task.limits, which must outlive it */
+    uint64_t seed;                  /* random: of tables whose keys others choose, and of ids */
     uint64_t mutants; /* core/mutant.h: rules that are missing, for the simulator; else 0 */
 };
 

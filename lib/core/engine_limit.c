@@ -153,8 +153,8 @@ bool hf_limit_holds(const struct hf_task *task)
 
 const char *hf_limit_say(struct hf_engine *e, const struct hf_role *role, size_t running)
 {
-    return hf_draft_why(e, "%zu tasks of role %s run, and %u may at once", running, role->name,
-                        (unsigned)hf_role_state(role)->running_max);
+    return hf_draft_why(e, "%zu of %u tasks of role %s are running", running,
+                        (unsigned)hf_role_state(role)->running_max, role->name);
 }
 
 /* Decisions. */

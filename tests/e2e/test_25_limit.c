@@ -119,8 +119,7 @@ START_TEST(what_nobody_has_beyond_the_limit_waits_and_says_so)
     shown = hft_fleet_cli(&fleet, "task", "show", "t2", NULL);
     ck_assert_ptr_nonnull(strstr(shown, "it may be taken when fewer tasks of its role run"));
     explained = hft_fleet_cli(&fleet, "explain", "t2", NULL);
-    ck_assert_ptr_nonnull(
-        strstr(explained, "queued: 1 tasks of role r run, and 1 may at once"));
+    ck_assert_ptr_nonnull(strstr(explained, "queued: 1 of 1 tasks of role r are running"));
     ck_assert_ptr_nonnull(
         strstr(explained, "it may be taken when fewer tasks of its role run"));
     hft_fleet_host(&fleet, 0, "w1", NULL);
@@ -156,6 +155,26 @@ START_TEST(a_leader_that_dies_amid_a_promotion_leaves_the_rest_to_the_next)
 }
 END_TEST
 
+static const struct {
+    const char *value, *want;
+} LIMITS[] = {
+    { "r", "r is not ROLE=N" },
+    { "r=", "r= is not ROLE=N" },
+    { "r=many", "r=many is not ROLE=N" },
+    { "r=1000001", "with N from 0 to 1000000" },
+    { "=1", "task.running_max_of: role" },
+    { "R=1", "task.running_max_of: role" },
+    { "r=1,s=2,r=3", "names r twice" },
+};
+
+START_TEST(a_limit_that_makes_no_sense_is_refused_with_a_sentence)
+{
+    hft_fleet_lead(&fleet, 0, "--running-max-of", LIMITS[_i].value, NULL);
+    ck_assert_int_eq(hft_program_wait(&fleet.controllers[0], HFT_FLEET_STEP_MS), 2);
+    ck_assert(hft_program_said(&fleet.controllers[0], LIMITS[_i].want));
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("limit");
@@ -166,5 +185,7 @@ int main(void)
     tcase_add_test(t, what_nobody_has_beyond_the_limit_waits_and_says_so);
     tcase_add_loop_test(t, a_leader_that_dies_amid_a_promotion_leaves_the_rest_to_the_next, 0,
                         3);
+    tcase_add_loop_test(t, a_limit_that_makes_no_sense_is_refused_with_a_sentence, 0,
+                        sizeof LIMITS / sizeof LIMITS[0]);
     return hft_suite_run("e2e: limit", t, NULL);
 }

@@ -3,8 +3,8 @@
 #include "unit/suite.h"
 
 #define FULL(t)                                                                                \
-    "task " t ": put tasks/" t ", delete pending/r/" t                                         \
-    " (2 tasks of role r run, and 2 may at once)\n"
+    "task " t ": put tasks/" t ", delete pending/r/" t " (2 of 2 tasks of role r are "         \
+                                                       "running)\n"
 #define ROOM(t)                                                                                \
     "task " t ": put tasks/" t ", put pending/r/" t " (fewer tasks of its role run than "      \
     "may)\n"
@@ -69,7 +69,7 @@ START_TEST(the_newest_that_nobody_has_waits)
     expect("");
     task_waits("three", "pending");
     expect(FULL("three"));
-    ck_assert(has("tasks/three", "\"reason\":\"2 tasks of role r run, and 2 may at once\""));
+    ck_assert(has("tasks/three", "\"reason\":\"2 of 2 tasks of role r are running\""));
     ck_assert(has("tasks/three", "\"what\":\"it may be taken when fewer tasks of its role"));
     pass(86400000);
     expect("");
@@ -86,7 +86,7 @@ START_TEST(the_least_urgent_waits_and_the_most_urgent_is_next)
     expect(FULL("mid2"));
     task_is("high", "completed", 5, "");
     expect(ROOM("mid2"));
-    ck_assert(!has("tasks/mid2", "may at once"));
+    ck_assert(!has("tasks/mid2", "are running"));
     ck_assert(!has("tasks/mid2", "\"what\""));
     task_is("mid", "cancelled", 0, "");
     expect(ROOM("low"));
@@ -336,7 +336,7 @@ START_TEST(it_is_explained)
     run_engine();
     ck_assert_int_eq(hf_engine_explain_task(engine, "t", now, &view), HF_OK);
     ck_assert_str_eq(view.verdict, "queued");
-    ck_assert_str_eq(view.why, "2 tasks of role r run, and 2 may at once");
+    ck_assert_str_eq(view.why, "2 of 2 tasks of role r are running");
     ck_assert_str_eq(view.next, "it may be taken when fewer tasks of its role run");
     ck_assert_int_eq(view.at, HF_ENGINE_NEVER);
 }
