@@ -177,23 +177,21 @@ struct hf_engine_policy ctl_settings_get_policy(const struct ctl_settings *setti
 }
 
 /* "coder=5"; the role is copied to `role`. */
-static int read_limit(const char *text, char role[HF_NAME_SIZE],
-                      struct hf_task_limit *ret_limit, struct hf_error *err)
+static int read_limit(const char *text, char role[HF_NAME_SIZE], struct hf_task_limit *limit,
+                      struct hf_error *err)
 {
     const char *mark = strchr(text, '=');
     size_t len = mark != NULL ? (size_t)(mark - text) : 0;
     uint64_t number;
-    int rc;
 
+    *limit = (struct hf_task_limit){ .role = role };
     if (mark == NULL || hf_parse_u64(mark + 1, 0, CTL_RUNNING_MOST, &number) != HF_OK)
         return hf_error_set(err, HF_EINVAL,
                             "task.running_max_of: %s is not ROLE=N, with N from 0 to %d", text,
                             CTL_RUNNING_MOST);
+    limit->running_max = (uint32_t)number;
     (void)snprintf(role, HF_NAME_SIZE, "%.*s", len < HF_NAME_SIZE ? (int)len : 0, text);
-    rc = hf_name_check("task.running_max_of: role", role, err);
-    if (rc == HF_OK)
-        *ret_limit = (struct hf_task_limit){ .role = role, .running_max = (uint32_t)number };
-    return rc;
+    return hf_name_check("task.running_max_of: role", role, err);
 }
 
 static bool is_named(const struct ctl_settings *settings, const char *role)

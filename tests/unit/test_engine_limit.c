@@ -2,12 +2,10 @@
 #include "unit/engine_fixture.h"
 #include "unit/suite.h"
 
-#define FULL(t)                                                                                \
-    "task " t ": put tasks/" t ", delete pending/r/" t " (2 of 2 tasks of role r are "         \
-                                                       "running)\n"
-#define ROOM(t)                                                                                \
-    "task " t ": put tasks/" t ", put pending/r/" t " (fewer tasks of its role run than "      \
-    "may)\n"
+#define TOO_MANY " (2 of 2 tasks of role r are running)\n"
+#define HAS_ROOM " (fewer tasks of its role run than may)\n"
+#define FULL(t)  "task " t ": put tasks/" t ", delete pending/r/" t TOO_MANY
+#define ROOM(t)  "task " t ": put tasks/" t ", put pending/r/" t HAS_ROOM
 
 /* Two may run. */
 static void setup_limit(void)
