@@ -32,6 +32,7 @@ struct hf_httpd_request {
     struct connection *connection;
     const char *method, *path;
     struct hf_buf body;
+    unsigned refusal; /* the status that its end is answered with, whatever else comes; or 0 */
     void *user;
     bool told;      /* to the owner */
     bool suspended; /* until there is something to send */
@@ -163,10 +164,15 @@ static void on_connection(void *arg, struct MHD_Connection *mhd, void **socket_c
     httpd->connections = c;
 }
 
-static void free_request(struct hf_httpd_request *request)
+static void drop_body(struct hf_httpd_request *request)
 {
     request->httpd->held -= request->body.len;
     hf_buf_done(&request->body);
+}
+
+static void free_request(struct hf_httpd_request *request)
+{
+    drop_body(request);
     hf_buf_done(&request->out);
     for (size_t i = 0; i < request->header_count; i++) {
         free(request->headers[i].name);
@@ -222,34 +228,42 @@ static struct hf_httpd_request *begin_request(struct hf_httpd *httpd,
     return request;
 }
 
-/* What is more than may be, and was not announced, ends the connection. */
+/* The status of a refusal of so many more bytes, or 0. */
+static unsigned judge(const struct hf_httpd_request *request, unsigned long long more)
+{
+    const struct hf_httpd *httpd = request->httpd;
+
+    if (more > httpd->cfg.body_max - request->body.len)
+        return MHD_HTTP_CONTENT_TOO_LARGE;
+    return more > httpd->cfg.bodies_max - httpd->held ? MHD_HTTP_SERVICE_UNAVAILABLE : 0;
+}
+
+static unsigned judge_length(const struct hf_httpd_request *request)
+{
+    const char *text =
+        MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Content-Length");
+
+    return judge(request, text != NULL ? strtoull(text, NULL, 10) : 0);
+}
+
+/* MHD lets nobody answer in the middle of a body. So one that grows too long without having
+ * announced it is read to its end, or until its time is up, and none of it is kept. */
 static enum MHD_Result take_body(struct hf_httpd_request *request, const char *data,
                                  size_t *len)
 {
-    size_t most = request->httpd->cfg.body_max;
-
-    if (request->body.len + *len > most ||
-        request->httpd->held + *len > request->httpd->cfg.bodies_max)
-        return MHD_NO;
+    if (request->refusal == 0)
+        request->refusal = judge(request, *len);
+    if (request->refusal != 0) {
+        drop_body(request);
+        *len = 0;
+        return MHD_YES;
+    }
     hf_buf_append(&request->body, data, *len);
     if (request->body.err != HF_OK)
         return MHD_NO;
     request->httpd->held += *len;
     *len = 0;
     return MHD_YES;
-}
-
-/* The status of a refusal, or 0. */
-static unsigned judge_length(struct hf_httpd_request *request)
-{
-    const struct hf_httpd *httpd = request->httpd;
-    const char *text =
-        MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Content-Length");
-    unsigned long long length = text != NULL ? strtoull(text, NULL, 10) : 0;
-
-    if (length > httpd->cfg.body_max)
-        return MHD_HTTP_CONTENT_TOO_LARGE;
-    return length > httpd->cfg.bodies_max - httpd->held ? MHD_HTTP_SERVICE_UNAVAILABLE : 0;
 }
 
 static enum MHD_Result refuse(struct hf_httpd_request *request, unsigned status)
@@ -320,6 +334,8 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *mhd, const ch
     }
     if (*len > 0)
         return take_body(request, data, len);
+    if (request->refusal != 0)
+        return refuse(request, request->refusal);
     if (!request->told)
         return tell(request);
     return request->queued ? MHD_YES : queue(request);

@@ -28,7 +28,7 @@ struct hf_httpd_config {
     mode_t mode;        /* of a Unix socket: 0600 */
     size_t connections; /* at once: 64 */
     size_t header_max;  /* bytes of a request line and its headers, together: 16 KiB */
-    size_t body_max;    /* bytes: 1 MiB; a longer one is answered with 413 */
+    size_t body_max;    /* bytes: 1 MiB; a longer one is answered with 413, not kept */
     size_t bodies_max;  /* bytes of all at once: four times body_max; else 503 */
     size_t stream_max;  /* bytes of a stream that its reader has not taken yet: 1 MiB */
     hf_ms timeout;      /* for a request to arrive, and for a client to take a reply: 10 s */

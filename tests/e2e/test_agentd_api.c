@@ -4,7 +4,8 @@
 /* What an agent may ask, and what it is told when that makes no sense. */
 
 static char token[80], sock[300];
-static char said[1 << 20]; /* the body of the last answer */
+static char said[1 << 20];               /* the body of the last answer */
+static const char *also = "Accept: */*"; /* a header of every request */
 
 /* Runs curl, and returns the status that it was answered with. */
 static int ask(const char *method, const char *path, const char *body, const char *bearer)
@@ -13,16 +14,17 @@ static int ask(const char *method, const char *path, const char *body, const cha
     const char *type =
         is_json ? "Content-Type: application/json" : "Content-Type: application/octet-stream";
     char url[200], authorization[200];
-    const char *argv[] = { "curl",        "-s", "--max-time", "30", "--unix-socket", sock, "-H",
-                           authorization, "-X", method,       "-w", "%{http_code}",  url,  "-H",
-                           type,          "-d", body,         NULL };
+    const char *argv[] = { "curl", "-s",           "--max-time",  "30", "--unix-socket",
+                           sock,   "-H",           authorization, "-X", method,
+                           "-w",   "%{http_code}", url,           "-H", also,
+                           "-H",   type,           "-d",          body, NULL };
     HFT_CLEANUP_OUTPUT struct hft_output output;
     size_t len;
 
     (void)snprintf(url, sizeof url, "http://localhost%s", path);
     (void)snprintf(authorization, sizeof authorization, "Authorization: Bearer %s", bearer);
     if (body == NULL)
-        argv[15] = NULL;
+        argv[17] = NULL;
     hft_process_run(argv, NULL, &output);
     len = strlen(output.out);
     ck_assert_msg(len >= 3, "%s %s: %s", method, path, output.err);
@@ -148,6 +150,13 @@ static void ask_too_much(void)
     append("large", 'x', (512 << 10) + 1, "\"}");
     ck_assert_int_eq(ask_with_file("POST", "/v1/tasks", "large"), 413);
     ck_assert_ptr_nonnull(strstr(said, "payload: at most 524288 bytes"));
+    append("large", 'x', 512 << 10, ""); /* more than is kept of any request, unannounced */
+    also = "Transfer-Encoding: chunked";
+    ck_assert_int_eq(ask_with_file("POST", "/v1/tasks", "large"), 413);
+    also = "Accept: */*";
+    ck_assert_msg(strstr(said, "{\"error\":{\"code\":\"too_large\",\"message\":\"a body may "
+                               "have at most 1048576 bytes\",\"next\":\"send less\"}}") != NULL,
+                  "%s", said);
 }
 
 /* More than a record has room for: the agent sees nothing of that. */

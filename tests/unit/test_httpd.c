@@ -278,17 +278,72 @@ START_TEST(a_body_that_is_too_long_is_refused_before_it_is_sent)
 }
 END_TEST
 
-START_TEST(a_body_that_grows_too_long_ends_the_connection)
+#define CHUNKED "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+/* Sends the head of a request and `bytes` of a body whose length nobody knows. */
+static void begin_chunked(struct client *client, size_t bytes)
+{
+    char chunk[400];
+
+    connect_tcp(client);
+    say(client, CHUNKED);
+    (void)snprintf(chunk, sizeof chunk, "fa\r\n%0250d\r\n", 7);
+    for (size_t sent = 0; sent < bytes; sent += 250)
+        say(client, chunk);
+}
+
+static void expect_too_large(struct client *client)
+{
+    until_over(client);
+    ck_assert_msg(strstr(client->got, "HTTP/1.1 413 ") != NULL, "%s", client->got);
+    ck_assert_ptr_nonnull(strstr(client->got, "Connection: close\r\n"));
+    ck_assert_msg(strstr(client->got,
+                         "{\"error\":{\"code\":\"too_large\",\"message\":\"a body may "
+                         "have at most 1000 bytes\",\"next\":\"send less\"}}") != NULL,
+                  "%s", client->got);
+}
+
+/* Just one byte, or a hundred times more than fits into anything that is kept of it. */
+START_TEST(a_body_that_grows_too_long_is_refused_when_it_ends)
 {
     struct client client;
-    char chunk[1100];
+    char text[100];
 
     begin("127.0.0.1:0", 0);
-    connect_tcp(&client);
-    say(&client, "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
-    (void)snprintf(chunk, sizeof chunk, "3ea\r\n%01002d\r\n", 7);
-    say(&client, chunk);
-    until_over(&client);
+    begin_chunked(&client, BODY_MAX);
+    say(&client, "1\r\nx\r\n0\r\n\r\n");
+    expect_too_large(&client);
+    begin_chunked(&client, (size_t)100 * BODY_MAX);
+    say(&client, "0\r\n\r\n");
+    expect_too_large(&client);
+    ck_assert_uint_eq(told, 0);
+
+    begin_chunked(&client, BODY_MAX);
+    say(&client, "0\r\n\r\n");
+    (void)snprintf(text, sizeof text, "body=%050d", 0);
+    until_got(&client, text);
+    ck_assert_uint_eq(told, 1);
+    (void)close(client.fd);
+    end();
+}
+END_TEST
+
+static bool sends_until_over(void *arg)
+{
+    struct client *client = arg;
+
+    (void)!send(client->fd, "1\r\nx\r\n", 6, MSG_NOSIGNAL);
+    return is_over(client);
+}
+
+START_TEST(a_body_that_grows_for_ever_is_not_read_for_ever)
+{
+    struct client client;
+
+    begin("127.0.0.1:0", 300);
+    begin_chunked(&client, (size_t)2 * BODY_MAX);
+    hft_loop_until(&loop, sends_until_over, &client, STEP_MS, "the end of the connection");
+    (void)close(client.fd);
     ck_assert_uint_eq(told, 0);
     end();
 }
@@ -319,9 +374,10 @@ START_TEST(bodies_are_bounded_together)
     ck_assert_msg(strstr(further.got, "{\"error\":{\"code\":\"unavailable\",") != NULL, "%s",
                   further.got);
     connect_tcp(&chunked);
-    say(&chunked,
-        "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+    say(&chunked, CHUNKED "1\r\nx\r\n0\r\n\r\n");
     until_over(&chunked);
+    ck_assert_ptr_nonnull(strstr(chunked.got, "HTTP/1.1 503 "));
+    ck_assert_ptr_nonnull(strstr(chunked.got, "Retry-After: 1\r\n"));
     ck_assert_uint_eq(told, 4);
     hf_httpd_reply(kept, 200, NULL, (struct hf_bytes){ 0 });
     until_got(&holding[3], "HTTP/1.1 200 ");
@@ -541,7 +597,8 @@ int main(void)
     tcase_add_test(t, a_reply_may_come_much_later);
     tcase_add_test(t, a_stream_goes_on_until_its_end);
     tcase_add_test(t, a_body_that_is_too_long_is_refused_before_it_is_sent);
-    tcase_add_test(t, a_body_that_grows_too_long_ends_the_connection);
+    tcase_add_test(t, a_body_that_grows_too_long_is_refused_when_it_ends);
+    tcase_add_test(t, a_body_that_grows_for_ever_is_not_read_for_ever);
     tcase_add_test(t, bodies_are_bounded_together);
     tcase_add_test(t, headers_without_end_are_refused);
     tcase_add_test(t, a_client_that_trickles_is_not_waited_for);
