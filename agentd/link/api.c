@@ -202,6 +202,7 @@ static void on_request(struct hf_httpd_request *request, void *arg)
                             .content_type = hf_httpd_get_header(request, "Content-Type"),
                             .body = hf_httpd_get_body(request) };
     hf_httpd_set_user(request, http);
+    link_process_speaks(process);
     link_call_serve(&http->call);
 }
 

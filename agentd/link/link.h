@@ -42,7 +42,8 @@ struct link_process {
     enum agentd_state state;
     int32_t pid;
     uint64_t start_time;
-    bool begun; /* it was let go */
+    bool begun;  /* it was let go */
+    bool spoken; /* it has asked something, so its start was none that failed */
     bool told_held, told_frozen, told_stuck, told_ended;
     bool is_orphan; /* made for a link before this one */
     bool discarded; /* it was told to go */
@@ -159,6 +160,8 @@ struct link_process *link_process_find(struct link *link, const struct agentd_wh
 int64_t link_process_incarnation(const struct link_process *process); /* the fencing token */
 void link_process_free(struct link_process *process);
 void link_process_let(struct link_process *process); /* of a call that knew it */
+/* It has asked something, whatever that was: from now on no end of it is one of its start. */
+void link_process_speaks(struct link_process *process);
 /* The one that the node follows, or NULL. */
 struct link_process *link_process_get_current(const struct link_agent *agent);
 

@@ -141,6 +141,12 @@ static bool tell(struct link_process *process, enum hf_process_news news, const 
     return feed(process->agent->link, &event);
 }
 
+void link_process_speaks(struct link_process *process)
+{
+    if (!process->spoken)
+        process->spoken = tell(process, HF_PROCESS_READY, NULL);
+}
+
 static bool tell_end(struct link_process *process)
 {
     const struct agentd_exit *exit = &process->exit;

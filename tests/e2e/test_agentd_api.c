@@ -281,6 +281,27 @@ START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
 }
 END_TEST
 
+static const char *const FIRST_ASKS[] = { "/v1/self", "/v1/tasks/t9", "/v1/nothing" };
+
+/* Whoever has asked has begun: what ends it a moment later is not its start. */
+START_TEST(whatever_an_agent_asks_first_it_has_started)
+{
+    char script[300];
+    pid_t agentd;
+
+    (void)snprintf(script, sizeof script,
+                   "curl -s --unix-socket \"$HOLDFAST_SOCKET\" -H \"Authorization: Bearer "
+                   "$HOLDFAST_TOKEN\" http://agentd%s; exit 4",
+                   FIRST_ASKS[_i]);
+    agentd = start_with("a1", (const char *[]){ "--once", NULL },
+                        (const char *[]){ "sh", "-c", script, NULL });
+    await("agents/a1/exit", "\"status\":4");
+    await("agents/a1/exit", "\"kind\":\"crashed\"");
+    ck_assert_int_eq(WEXITSTATUS(hft_process_reap(agentd, STEP_MS)), 4);
+    check_log();
+}
+END_TEST
+
 START_TEST(who_listens_hears_that_it_is_to_end)
 {
     pid_t agentd = start("a1", (const char *[]){ "sh", "-c", SHOW_ENV, dir.path, NULL });
@@ -423,6 +444,8 @@ int main(void)
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong);
     tcase_add_test(stories, an_agent_may_speak_as_to_systemd);
+    tcase_add_loop_test(stories, whatever_an_agent_asks_first_it_has_started, 0,
+                        sizeof FIRST_ASKS / sizeof FIRST_ASKS[0]);
     tcase_add_test(stories, who_listens_hears_that_it_is_to_end);
     tcase_add_test(stories, while_etcd_is_away_an_agent_is_told_so);
     tcase_add_test(stories, one_that_asks_and_asks_disturbs_nobody);
