@@ -155,13 +155,51 @@ static int print_text(struct cli_chain *chain, const char *verdict,
     return cli_out_text(chain->cli, &out);
 }
 
+/* The length of a command for the subject at the beginning of the text, up to what follows it;
+ * 0: there is none. */
+static size_t match_command(const struct cli_chain *chain, const char *text)
+{
+    static const char *const OF_AGENTS[] = { "`holdfast restart`", "`holdfast start`" };
+    static const char *const OF_TASKS[] = { "`holdfast task retry`",
+                                            "`holdfast task retry --lost-files`",
+                                            "`holdfast task cancel`" };
+    const char *const *commands = chain->task != NULL ? OF_TASKS : OF_AGENTS;
+    size_t count = chain->task != NULL ? sizeof OF_TASKS / sizeof OF_TASKS[0]
+                                       : sizeof OF_AGENTS / sizeof OF_AGENTS[0];
+
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(text, commands[i], strlen(commands[i])) == 0)
+            return strlen(commands[i]) - 1;
+    }
+    return 0;
+}
+
+/* What is to be done, such that it can be copied: the records name commands without the agent
+ * or the task that they belong to. */
+static void name_subject(const struct cli_chain *chain, const char *what, struct hf_buf *out)
+{
+    while (*what != '\0') {
+        size_t len = match_command(chain, what);
+
+        hf_buf_append(out, what, len > 0 ? len : 1);
+        if (len > 0)
+            hf_buf_printf(out, " %s", chain->cli->args[0]);
+        what += len > 0 ? len : 1;
+    }
+}
+
 int cli_chain_print(struct cli_chain *chain, const char *verdict, struct hf_outlook outlook)
 {
     Holdfast__V1__Next next = HOLDFAST__V1__NEXT__INIT;
     const Holdfast__V1__Next *shown = outlook.what != NULL ? &next : NULL;
+    HF_CLEANUP_BUF struct hf_buf what = { 0 };
     Google__Protobuf__Timestamp at;
 
-    next.what = (char *)outlook.what;
+    name_subject(chain, outlook.what != NULL ? outlook.what : "", &what);
+    hf_buf_putc(&what, '\0');
+    if (what.err != HF_OK)
+        return cli_fail(chain->cli, HF_ENOMEM, "out of memory");
+    next.what = (char *)what.data;
     if (outlook.at != 0)
         next.at = hf_moment_write(outlook.at, &at);
     if (chain->count > 0)

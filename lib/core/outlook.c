@@ -129,7 +129,8 @@ struct hf_outlook hf_outlook_task(const struct hf_fleet *fleet, const struct hf_
     switch (task->task->state) {
     case HOLDFAST__V1__TASK__STATE__pending: return of_pending(fleet, task->task, since, now);
     case HOLDFAST__V1__TASK__STATE__needs_review:
-        return (struct hf_outlook){ .what = "a person says `holdfast task retry` or `cancel`" };
+        return (struct hf_outlook){ .what = "a person decides: `holdfast task retry` begins "
+                                            "anew, `holdfast task cancel` ends it" };
     default: return (struct hf_outlook){ 0 };
     }
 }

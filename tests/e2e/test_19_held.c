@@ -91,6 +91,17 @@ static void expect_explained(const char *subject, const char *part)
     ck_assert_msg(strstr(text, part) != NULL, "%s is not in:\n%s", part, text);
 }
 
+/* The way out can be copied, by people and by programs. */
+static void expect_way_out(const char *subject, const char *command)
+{
+    HF_CLEANUP_FREE char *json = hft_fleet_cli(&fleet, "explain", subject, "-o", "json", NULL);
+    const char *next = strstr(json, "\"next\":");
+
+    ck_assert_msg(next != NULL && strstr(next, command) != NULL, "%s is not next in:\n%s",
+                  command, json);
+    expect_explained(subject, command);
+}
+
 static void mend(void)
 {
     char path[HFT_PATH_MAX + 64];
@@ -124,7 +135,7 @@ START_TEST(what_cannot_be_started_anywhere_is_held)
     ck_assert_uint_eq(hft_fleet_count(&fleet, "agents/w1/exit", "\"start_failed\""), 1);
     ck_assert_uint_eq(hft_fleet_count(&fleet, "events/", "\"kind\":\"restart_ordered\""), 1);
     expect_explained("w1", "could not be started");
-    expect_explained("w1", "holdfast restart");
+    expect_way_out("w1", "`holdfast restart w1`");
     ck_assert_uint_eq(count_alerts("held", "agent", "w1"), 1);
     expect_freed();
 }
@@ -199,7 +210,7 @@ START_TEST(what_dies_too_often_is_held)
     hft_fleet_await(&fleet, "health/w1", "\"held\":true");
     until_told("held", "agent", "w1");
     expect_explained("w1", "too often");
-    expect_explained("w1", "holdfast restart");
+    expect_way_out("w1", "`holdfast restart w1`");
     ck_assert_uint_eq(hft_fleet_count(&fleet, "events/", "\"kind\":\"restart_ordered\""),
                       LIMIT);
     ck_assert_uint_eq(count_alerts("held", "agent", "w1"), 1);
@@ -221,6 +232,8 @@ START_TEST(a_task_that_nobody_finishes_is_told_to_a_person)
     until_told("needs_review", "task", "t");
     ck_assert_uint_eq(count_alerts("needs_review", "task", "t"), 1);
     expect_explained("t", "recovered as often as may be");
+    expect_way_out("t", "`holdfast task retry t`");
+    expect_way_out("t", "`holdfast task cancel t`");
     free(hft_fleet_cli(&fleet, "task", "retry", "t", NULL));
     hft_fleet_await(&fleet, "tasks/t", "\"state\":\"completed\"");
 }
