@@ -250,7 +250,7 @@ static int open_parts(struct controller *ctl)
     struct hf_etcd_config etcd = hf_connect_config(&settings->common);
     struct hf_engine_config engine = { .ns = settings->common.namespace,
                                        .id = settings->id,
-                                       .policy = ctl_settings_get_policy(settings) };
+                                       .policy = settings->engine };
     int rc = hf_id_random(&engine.seed, sizeof engine.seed);
 
     if (rc != HF_OK)

@@ -71,6 +71,7 @@ int main(int argc, char **argv)
 {
     struct ctl_settings settings = { 0 };
     const struct hf_option_group groups[] = { ctl_settings_group(&settings),
+                                              ctl_policy_group(&settings.policy),
                                               hf_options_group(&settings.common) };
     HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
     struct hf_error err = { "out of memory" };
@@ -79,7 +80,7 @@ int main(int argc, char **argv)
     hf_stdio_fill();
     hf_alloc_tune();
     (void)signal(SIGPIPE, SIG_IGN);
-    rc = hf_config_init(&cfg, groups, 2);
+    rc = hf_config_init(&cfg, groups, sizeof groups / sizeof groups[0]);
     if (rc == HF_OK)
         rc = hf_options_load(&cfg, &settings.common, argc, argv, environ, &err);
     if (rc == HF_OK && settings.common.help)

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "core/recover.h"
 #include "schema/name.h"
 
 static const struct hf_option TABLE[] = {
@@ -44,70 +43,6 @@ static const struct hf_option TABLE[] = {
         .value = "FILE",
         HF_OPTION_FIELD(STRING, struct ctl_settings, port_file),
         .help = "File that the port is written to once it is served.",
-    },
-    {
-        .key = "placement.home_grace",
-        .flag = "home-grace",
-        .value = "DURATION",
-        HF_OPTION_FIELD(DURATION, struct ctl_settings, home_grace),
-        .min = 0,
-        .max = 86400000,
-        .preset = "60s",
-        .help = "How long a host that vanished is waited for before its agents are started on "
-                "another host of their pool.",
-    },
-    {
-        .key = "checkpoints.keep",
-        .flag = "keep-checkpoints",
-        .value = "DURATION",
-        HF_OPTION_FIELD(DURATION, struct ctl_settings, keep_chain),
-        .min = 0,
-        .max = INT64_C(2592000000),
-        .preset = "1h",
-        .help = "How long the checkpoints of a task that was completed or cancelled are kept. "
-                "Those of one that failed stay until it is removed.",
-    },
-    {
-        .key = "recovery.backoff",
-        .flag = "recovery-backoff",
-        .value = "DURATION",
-        HF_OPTION_FIELD(DURATION, struct ctl_settings, recovery_backoff),
-        .min = 100,
-        .max = 86400000,
-        .preset = "60s",
-        .help = "How long a task waits for its second recovery; the third waits twice as long, "
-                "every one after it four times. The first is at once.",
-    },
-    {
-        .key = "recovery.max_attempts_per_task",
-        .flag = "recovery-limit",
-        .value = "N",
-        HF_OPTION_FIELD(INT, struct ctl_settings, recovery_limit),
-        .min = 1,
-        .max = HF_RECOVER_OUTCOMES,
-        .preset = "3",
-        .help = "How often a task is recovered before a person has to look at it.",
-    },
-    {
-        .key = "recovery.max_attempts_per_hour",
-        .flag = "recovery-hourly-limit",
-        .value = "N",
-        HF_OPTION_FIELD(INT, struct ctl_settings, recovery_hourly_limit),
-        .min = 1,
-        .max = HF_BACKOFF_KEPT,
-        .preset = "5",
-        .help = "How many deaths of one agent within an hour are followed by a recovery of its "
-                "tasks.",
-    },
-    {
-        .key = "recovery.probation",
-        .flag = "recovery-probation",
-        .value = "DURATION",
-        HF_OPTION_FIELD(DURATION, struct ctl_settings, recovery_probation),
-        .min = 100,
-        .max = 604800000,
-        .preset = "15m",
-        .help = "How long a successor must have had a task before its recovery is a success.",
     },
     {
         .key = "task.running_max",
@@ -158,24 +93,6 @@ struct hf_option_group ctl_settings_group(struct ctl_settings *settings)
     };
 }
 
-struct hf_engine_policy ctl_settings_get_policy(const struct ctl_settings *settings)
-{
-    struct hf_engine_policy policy = hf_engine_policy_default();
-    struct hf_backoff_policy *backoff = &policy.recover.backoff;
-
-    for (uint8_t i = 0; i < backoff->list_count; i++)
-        backoff->list[i] = settings->recovery_backoff << i;
-    policy.recover.limit = (uint32_t)settings->recovery_limit;
-    policy.recover.agent_limit = (uint32_t)settings->recovery_hourly_limit;
-    policy.recover.probation = settings->recovery_probation;
-    policy.placement.home_grace = settings->home_grace;
-    policy.task.keep_chain = settings->keep_chain;
-    policy.task.running_max = (uint32_t)settings->running_max;
-    policy.task.limits = settings->limits;
-    policy.task.limit_count = settings->limit_count;
-    return policy;
-}
-
 /* "coder=5"; the role is copied to `role`. */
 static int read_limit(const char *text, char role[HF_NAME_SIZE], struct hf_task_limit *limit,
                       struct hf_error *err)
@@ -203,6 +120,7 @@ static bool is_named(const struct ctl_settings *settings, const char *role)
     return false;
 }
 
+/* What the engine goes by must not outlive the settings. */
 static int read_limits(struct ctl_settings *settings, struct hf_error *err)
 {
     const struct hf_strings *given = &settings->running_max_of;
@@ -222,6 +140,9 @@ static int read_limits(struct ctl_settings *settings, struct hf_error *err)
                                 limit.role);
         settings->limits[settings->limit_count++] = limit;
     }
+    settings->engine.task.running_max = (uint32_t)settings->running_max;
+    settings->engine.task.limits = settings->limits;
+    settings->engine.task.limit_count = settings->limit_count;
     return HF_OK;
 }
 
@@ -257,18 +178,14 @@ static int check_listen(const char *listen, struct hf_error *err)
 
 int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err)
 {
-    struct hf_engine_policy policy;
-    const char *why = NULL;
     int rc = settings->listen != NULL ? check_listen(settings->listen, err) : HF_OK;
 
+    if (rc == HF_OK)
+        rc = ctl_policy_get(&settings->policy, &settings->engine, err);
     if (rc == HF_OK)
         rc = read_limits(settings, err);
     if (rc != HF_OK)
         return rc;
-    policy = ctl_settings_get_policy(settings);
-    rc = hf_engine_policy_check(&policy, &why);
-    if (rc != HF_OK)
-        return hf_error_set(err, rc, "%s", why);
     if (settings->port_file != NULL && settings->listen == NULL)
         return hf_error_set(err, HF_EINVAL,
                             "controller.port_file is set without controller.listen: say where "

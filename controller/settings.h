@@ -2,6 +2,7 @@
 #ifndef CTL_SETTINGS_H
 #define CTL_SETTINGS_H
 
+#include "controller/policy.h"
 #include "core/engine.h"
 #include "schema/name.h"
 #include "schema/options.h"
@@ -15,16 +16,13 @@ struct ctl_settings {
     hf_ms ttl;
     const char *listen;
     const char *port_file;
-    hf_ms home_grace;
-    hf_ms keep_chain;
-    hf_ms recovery_backoff;
-    int64_t recovery_limit, recovery_hourly_limit;
-    hf_ms recovery_probation;
     int64_t running_max;
     struct hf_strings running_max_of;
     struct hf_strings alert_command;
     hf_ms alert_timeout;
-    char made_id[300]; /* where no id was given */
+    struct ctl_policy policy;
+    struct hf_engine_policy engine; /* what follows from it, after ctl_settings_complete */
+    char made_id[300];              /* where no id was given */
     char limit_roles[CTL_LIMITS][HF_NAME_SIZE];
     struct hf_task_limit limits[CTL_LIMITS]; /* what running_max_of says */
     size_t limit_count;
@@ -32,9 +30,6 @@ struct ctl_settings {
 
 /* The controller's own table, filling *settings (NULL to only print it). Cannot fail. */
 struct hf_option_group ctl_settings_group(struct ctl_settings *settings);
-
-/* What the engine is to go by; it must not outlive the settings. */
-struct hf_engine_policy ctl_settings_get_policy(const struct ctl_settings *settings);
 
 /* Fills in what depends on the machine, and checks the rest. */
 int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err) HF_MUST_CHECK;

@@ -62,8 +62,8 @@ static bool write_page(const char *file, const struct hf_buf *page)
 static int write_reference(struct hf_buf *out)
 {
     const struct hf_option_group groups[] = {
-        hf_options_group(NULL),    ctl_settings_group(NULL), link_settings_group(NULL),
-        link_launcher_group(NULL), link_agent_group(NULL),
+        hf_options_group(NULL),    ctl_settings_group(NULL),  ctl_policy_group(NULL),
+        link_settings_group(NULL), link_launcher_group(NULL), link_agent_group(NULL),
     };
 
     /* One by one: what two programs call alike is not the same. */

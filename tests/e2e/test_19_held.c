@@ -203,6 +203,22 @@ START_TEST(what_dies_again_and_again_waits_longer_each_time)
 }
 END_TEST
 
+/* The same in seconds: an operator may set how often, how soon, and in which time. */
+START_TEST(how_often_is_too_often_can_be_set)
+{
+    hft_fleet_launch(&fleet, DIES);
+    hft_fleet_lead(&fleet, 0, "--alert-command", hook, "--restart-limit", "3",
+                   "--restart-backoff-base", "200ms", "--restart-backoff-cap", "400ms", NULL);
+    hft_fleet_host(&fleet, 0, "w1", NULL);
+    hft_fleet_await(&fleet, "health/w1", "\"held\":true");
+    until_told("held", "agent", "w1");
+    expect_explained("w1", "too often");
+    expect_way_out("w1", "`holdfast restart w1`");
+    ck_assert_uint_eq(hft_fleet_count(&fleet, "events/", "\"kind\":\"restart_ordered\""), 3);
+    expect_freed();
+}
+END_TEST
+
 /* Four minutes: only with ./dev test --all. */
 START_TEST(what_dies_too_often_is_held)
 {
@@ -284,6 +300,7 @@ int main(void)
     tcase_set_timeout(t, 240);
     tcase_add_test(t, what_cannot_be_started_anywhere_is_held);
     tcase_add_test(t, what_dies_again_and_again_waits_longer_each_time);
+    tcase_add_test(t, how_often_is_too_often_can_be_set);
     tcase_add_test(t, a_task_that_nobody_finishes_is_told_to_a_person);
     tcase_add_test(t, a_fleet_that_is_gone_is_told_once);
     return hft_suite_run("e2e: held", t, NULL);

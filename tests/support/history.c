@@ -39,19 +39,40 @@ static void take_backoff(struct hft_history *history, const char *text)
         backoff->list[i] = base << i;
 }
 
+static void take_option(struct hft_history *history, const char *flag, const char *value)
+{
+    const struct {
+        const char *flag;
+        hf_ms *duration;
+        uint32_t *number;
+    } KNOWN[] = {
+        { "--recovery-limit", NULL, &history->recover.limit },
+        { "--recovery-probation", &history->recover.probation, NULL },
+        { "--restart-backoff-base", &history->restart.backoff.base, NULL },
+        { "--restart-backoff-cap", &history->restart.backoff.cap, NULL },
+        { "--restart-forget-after", &history->restart.backoff.forget_after, NULL },
+        { "--restart-limit", NULL, &history->restart.limit },
+        { "--restart-window", &history->restart.window, NULL },
+        { "--running-max", NULL, &history->running_max },
+    };
+
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++) {
+        if (strcmp(flag, KNOWN[i].flag) != 0)
+            continue;
+        if (KNOWN[i].number != NULL)
+            *KNOWN[i].number = (uint32_t)strtoul(value, NULL, 10);
+        else
+            ck_assert_int_eq(hf_parse_duration(value, KNOWN[i].duration), HF_OK);
+    }
+}
+
 void hft_history_take_options(struct hft_history *history, const char *const words[])
 {
     for (size_t i = 0; words[i] != NULL && words[i + 1] != NULL; i++) {
-        const char *value = words[i + 1];
-
         if (strcmp(words[i], "--recovery-backoff") == 0)
-            take_backoff(history, value);
-        else if (strcmp(words[i], "--recovery-limit") == 0)
-            history->recover.limit = (uint32_t)strtoul(value, NULL, 10);
-        else if (strcmp(words[i], "--recovery-probation") == 0)
-            ck_assert_int_eq(hf_parse_duration(value, &history->recover.probation), HF_OK);
-        else if (strcmp(words[i], "--running-max") == 0)
-            history->running_max = (uint32_t)strtoul(value, NULL, 10);
+            take_backoff(history, words[i + 1]);
+        else
+            take_option(history, words[i], words[i + 1]);
     }
 }
 
