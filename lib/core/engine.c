@@ -173,6 +173,7 @@ void hf_engine_free(struct hf_engine *e)
         return;
     if (e->fleet != NULL)
         hf_fleet_free(e->fleet);
+    hf_told_clear(e);
     hf_bad_clear(e);
     hf_index_done(&e->bad);
     free(e->hosts);
@@ -195,6 +196,7 @@ static void add_object(enum hf_fleet_kind kind, void *object, void *arg)
 static void activate(struct hf_engine *e)
 {
     hf_engine_begin_storm(e);
+    hf_told_clear(e); /* of an earlier term: whoever led since has told it, or not */
     hf_agenda_add(&e->agenda, &e->meta_item.agenda);
     hf_agenda_add(&e->agenda, &e->clock_item.agenda);
     hf_agenda_add(&e->agenda, &e->storm_item.agenda);
@@ -207,6 +209,7 @@ static void activate(struct hf_engine *e)
 static void forget(struct hf_engine *e)
 {
     hf_fleet_clear(e->fleet);
+    hf_told_clear(e);
     hf_bad_clear(e);
     e->synced = false;
     e->told_rev = 0;

@@ -32,8 +32,8 @@ static bool is_clock_ours(const struct hf_engine *e)
 /* Everybody has to count from our own clock before a time that was read on it is stored. */
 static bool is_clock_due(const struct hf_engine *e, hf_ms now)
 {
-    return e->clock.read &&
-           (!is_clock_ours(e) || hf_clusterclock_next(&e->clock, now, now).due);
+    return e->clock.read && (!is_clock_ours(e) || hf_told_is_due(e, now) ||
+                             hf_clusterclock_next(&e->clock, now, now).due);
 }
 
 bool hf_engine_is_ready(const struct hf_engine *e)
@@ -145,6 +145,8 @@ int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret)
         return 0;
     if (!is_clock_due(e, e->now)) {
         hf_engine_wake(e, &e->clock_item, step.at);
+        if (e->told.due != 0)
+            hf_engine_wake(e, &e->clock_item, e->told.due);
         return 0;
     }
     if (!step.due)
@@ -152,6 +154,7 @@ int hf_engine_decide_clock(struct hf_engine *e, struct hf_intent *ret)
     hf_draft_begin(e, ret);
     next.now = hf_moment_write(step.value, &value);
     next.leader = e->id;
+    hf_told_write(e, &next);
     hf_row_write(&ret->plan, &e->term, (struct hf_key){ .kind = HF_KEY_CLOCK },
                  &hf_fleet_get_clock(e->fleet)->seen, &next.base);
     if (begins)

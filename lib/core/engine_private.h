@@ -15,7 +15,8 @@
  *     engine_meta.c    meta and the cluster clock
  *     engine_bad.c     keys that cannot be read
  *     engine_trail.c   the audit trail: what was told of, and what nobody acts on
- *     engine_view.c    status and explanations
+ *     engine_status.c  status
+ *     engine_told.c    what somebody was told of, whoever led
  */
 #ifndef HF_CORE_ENGINE_PRIVATE_H
 #define HF_CORE_ENGINE_PRIVATE_H
@@ -169,6 +170,30 @@ struct hf_trail {
     hf_ms saved_at;
 };
 
+/* What somebody is told of once, however often the leader changes meanwhile, and what it is
+ * called in the record of the clock. */
+/* clang-format off */
+#define HF_TOLD_MAP(X)                                                                         \
+    X(LATE, "late") /* a task whose deadline is over */                                        \
+    X(ROOT, "root") /* a task that nobody here can go on with */                               \
+    X(ROLE, "role") /* one that has work and no agent */
+/* clang-format on */
+
+enum hf_told_topic {
+#define X(name, text) HF_TOLD_##name,
+    HF_TOLD_MAP(X)
+#undef X
+};
+
+enum { HF_TOLD_MOST = 256 }; /* that are remembered; the newest */
+
+struct hf_told {
+    char *fresh[HF_TOLD_MOST]; /* not in etcd yet, as far as we know; owned */
+    size_t count;
+    hf_ms due;                /* when they are to be written; 0: nothing is */
+    char *list[HF_TOLD_MOST]; /* what is being written; borrowed */
+};
+
 struct hf_engine {
     char *ns, *id;
     struct hf_engine_policy policy;
@@ -179,6 +204,7 @@ struct hf_engine {
     struct hf_item meta_item, clock_item;
     struct hf_item storm_item, bad_item, trail_item;
     struct hf_trail trail;
+    struct hf_told told;
     struct hf_storm storm;
     enum hf_storm_state storm_state; /* that was last acted on */
     enum hf_storm_state storm_told;  /* that the audit trail tells of, ... */
@@ -527,6 +553,16 @@ const char *hf_bad_of_agent(struct hf_engine *e, const char *name);
 const char *hf_bad_of_task(struct hf_engine *e, const char *name);
 const char *hf_bad_of_host(struct hf_engine *e, const char *name);
 int hf_engine_decide_bad(struct hf_engine *e, struct hf_intent *ret);
+
+/* Whether somebody was told of it, by whoever led. */
+bool hf_told_has(const struct hf_engine *e, enum hf_told_topic topic, const char *name);
+void hf_told_add(struct hf_engine *e, enum hf_told_topic topic, const char *name);
+/* It does not last any more: when it comes again, it is told again. */
+void hf_told_on_over(struct hf_engine *e, enum hf_told_topic topic, const char *name);
+/* Whether the clock has to be written for this alone, and what of this it says then. */
+bool hf_told_is_due(const struct hf_engine *e, hf_ms now);
+void hf_told_write(struct hf_engine *e, Holdfast__V1__Clock *next);
+void hf_told_clear(struct hf_engine *e);
 
 /* Decisions: 1, an intent; 0, none; HF_ENOMEM. */
 

@@ -106,6 +106,7 @@ struct hf_task_wait hf_engine_judge_rooted(struct hf_engine *e, const struct hf_
     if (hf_engine_is_served(task)) {
         state->since = e->now;
         state->alerts &= (uint8_t)~HF_ALERT_LONELY;
+        hf_told_on_over(e, HF_TOLD_ROOT, task->name);
     }
     wait = hf_task_judge_wait(&e->policy.task, HOLDFAST__V1__TASK__STATE__pending, false,
                               state->since, e->now);

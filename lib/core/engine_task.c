@@ -197,6 +197,9 @@ static int decide_rooted(struct hf_engine *e, struct hf_task *task, struct hf_in
     if (wait.due != HF_TASK_ALERT || (state->alerts & HF_ALERT_LONELY) != 0)
         return 0;
     state->alerts |= HF_ALERT_LONELY;
+    if (hf_told_has(e, HF_TOLD_ROOT, task->name))
+        return 0;
+    hf_told_add(e, HF_TOLD_ROOT, task->name);
     return hf_draft_alert(
         e, ret, &state->item,
         &(struct hf_intent_alert){ .kind = HOLDFAST__V1__EVENT__KIND__needs_review,
@@ -331,7 +334,7 @@ static int sweep_chain(struct hf_engine *e, struct hf_task *task, struct hf_inte
     return hf_draft_end(e, ret, &state->item, NULL, WHY);
 }
 
-/* Somebody is told, once by each leader; nothing else follows from it. */
+/* Somebody is told, once; nothing else follows from it. */
 static int judge_deadline(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret)
 {
     const Holdfast__V1__Task *record = hf_task_record(task);
@@ -347,6 +350,9 @@ static int judge_deadline(struct hf_engine *e, struct hf_task *task, struct hf_i
         return 0;
     }
     state->alerts |= HF_ALERT_LATE;
+    if (hf_told_has(e, HF_TOLD_LATE, task->name))
+        return 0;
+    hf_told_add(e, HF_TOLD_LATE, task->name);
     return hf_draft_alert(
         e, ret, &state->item,
         &(struct hf_intent_alert){
@@ -390,8 +396,10 @@ bool hf_engine_note_role(struct hf_engine *e, struct hf_role *role)
         state->lonely_since = e->now;
     if (has_work && !state->has_work)
         state->work_since = e->now;
-    if (!lonely || !has_work)
+    if (!lonely || !has_work) {
         state->alerts = 0;
+        hf_told_on_over(e, HF_TOLD_ROLE, role->name);
+    }
     state->lonely = lonely;
     state->has_work = has_work;
     return hf_limit_note_role(e, role) ||
@@ -471,6 +479,9 @@ int hf_engine_decide_role(struct hf_engine *e, struct hf_role *role, struct hf_i
         return 0;
     }
     state->alerts |= HF_ALERT_LONELY;
+    if (hf_told_has(e, HF_TOLD_ROLE, role->name))
+        return 0;
+    hf_told_add(e, HF_TOLD_ROLE, role->name);
     return hf_draft_alert(
         e, ret, &state->item,
         &(struct hf_intent_alert){
