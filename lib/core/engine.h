@@ -93,22 +93,6 @@ int hf_engine_next(struct hf_engine *engine, hf_ms now, hf_ms wall, uint32_t ran
  * some, HF_ENGINE_NEVER is never said. */
 hf_ms hf_engine_deadline(const struct hf_engine *engine, hf_ms now);
 
-/* What holds of an agent or a task, for `explain`: the verdict, why, on what evidence, what is
- * next and when (of `now`'s clock; NEVER: not by itself). Borrowed until the next call. */
-struct hf_engine_view {
-    const char *verdict; /* "healthy", "suspect", "held" ... */
-    const char *why;
-    const char *evidence;
-    const char *next;
-    hf_ms at;
-};
-
-/* HF_ENOENT when it is not known. */
-int hf_engine_explain_agent(struct hf_engine *engine, const char *name, hf_ms now,
-                            struct hf_engine_view *ret_view) HF_MUST_CHECK;
-int hf_engine_explain_task(struct hf_engine *engine, const char *name, hf_ms now,
-                           struct hf_engine_view *ret_view) HF_MUST_CHECK;
-
 struct hf_engine_status {
     bool leads;  /* in `term` */
     bool synced; /* and knows everything: it acts */

@@ -97,21 +97,26 @@ static bool may_write_health(struct hf_engine *e, struct hf_agent *agent)
     return false;
 }
 
-/* The state that it is in for good, until something else happens, or until view->at on the
- * cluster clock (0: no such time). */
+/* The state that it is in for good, until something else happens, or until `at` on the cluster
+ * clock (0: no such time). */
+struct rest {
+    Holdfast__V1__Health__State state;
+    const char *why, *next;
+    hf_ms at;
+};
+
 static int settle(struct hf_engine *e, struct hf_agent *agent, const struct hf_death *death,
-                  const struct hf_engine_view *view, struct hf_intent *ret)
+                  const struct rest *rest, struct hf_intent *ret)
 {
-    bool terminated = strcmp(view->verdict, "terminated") == 0;
-    Holdfast__V1__Health__State state = terminated ? TERMINATED : FAILING;
     struct hf_health_draft draft;
 
     /* Of an agent that never lived there is nothing to say. */
-    if (says(agent, state, view->why) || (death->life == 0 && !death->seen && terminated) ||
+    if (says(agent, rest->state, rest->why) ||
+        (death->life == 0 && !death->seen && rest->state == TERMINATED) ||
         !may_write_health(e, agent))
         return 0;
     hf_health_begin(e, agent, &draft);
-    hf_health_set(&draft, state, view->why, view->next, view->at);
+    hf_health_set(&draft, rest->state, rest->why, rest->next, rest->at);
     hf_health_set_evidence(e, agent, death, &draft);
     return hf_health_write(e, agent, &draft,
                            hf_death_is_on_hold(e, agent, death) ? NULL : death,
@@ -346,13 +351,13 @@ static int start(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
 
         hf_engine_wait_in(&e->homeless, state);
         hf_engine_wake(e, &state->item, place.at);
-        return settle(e, agent, death,
-                      &(struct hf_engine_view){
-                          .verdict = "failing",
-                          .why = place.why,
-                          .next = place.next,
-                          .at = waits ? hf_engine_clock(e) + place.at - e->now : 0 },
-                      ret);
+        return settle(
+            e, agent, death,
+            &(struct rest){ .state = FAILING,
+                            .why = place.why,
+                            .next = place.next,
+                            .at = waits ? hf_engine_clock(e) + place.at - e->now : 0 },
+            ret);
     }
     return hf_engine_order(e, agent,
                            &(struct hf_start_order){ .host = place.host,
@@ -421,9 +426,8 @@ static int restart(struct hf_engine *e, struct hf_agent *agent, const struct hf_
     case HF_RESTART_NOT_WANTED: break;
     case HF_RESTART_DUPLICATE: return 0;
     }
-    return settle(
-        e, agent, death,
-        &(struct hf_engine_view){ .verdict = "terminated", .why = d.why, .next = d.next }, ret);
+    return settle(e, agent, death,
+                  &(struct rest){ .state = TERMINATED, .why = d.why, .next = d.next }, ret);
 }
 
 static bool is_stopped(const struct hf_agent *agent)
@@ -448,26 +452,25 @@ static int decide_gone(struct hf_engine *e, struct hf_agent *agent, struct hf_in
         return rc;
     if (is_stopped(agent) && !hf_mutated(e, HF_MUTANT_NO_WANTED))
         return settle(e, agent, &death,
-                      &(struct hf_engine_view){ .verdict = "terminated",
-                                                .why = "it is wanted stopped",
-                                                .next = "`holdfast start` starts it" },
+                      &(struct rest){ .state = TERMINATED,
+                                      .why = "it is wanted stopped",
+                                      .next = "`holdfast start` starts it" },
                       ret);
     if (death.due > e->now)
         return suspect(e, agent, &death, ret);
     if (hf_death_is_on_hold(e, agent, &death)) {
         hf_engine_wake(e, &hf_agent_state(agent)->item, e->now + HOLD_LOOK);
-        return settle(
-            e, agent, &death,
-            &(struct hf_engine_view){ .verdict = "failing",
+        return settle(e, agent, &death,
+                      &(struct rest){ .state = FAILING,
                                       .why = "its host is gone, and it may be running there",
                                       .next = "its host comes back, or `holdfast host lost`" },
-            ret);
+                      ret);
     }
     if (spec->starter == HOLDFAST__V1__SPEC__STARTER__external)
         return settle(e, agent, &death,
-                      &(struct hf_engine_view){ .verdict = "failing",
-                                                .why = "it is gone, and others start it",
-                                                .next = "whoever starts it starts it again" },
+                      &(struct rest){ .state = FAILING,
+                                      .why = "it is gone, and others start it",
+                                      .next = "whoever starts it starts it again" },
                       ret);
     note_failed_start(e, agent, &death);
     return restart(e, agent, &death, ret);

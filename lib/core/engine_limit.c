@@ -143,15 +143,7 @@ bool hf_limit_wait(struct hf_engine *e, struct hf_task *task)
     return true;
 }
 
-bool hf_limit_holds(const struct hf_task *task)
-{
-    const struct hf_role_state *role = task->role != NULL ? hf_role_state(task->role) : NULL;
-
-    return role != NULL && role->running_max != 0 &&
-           task->role->running_count >= role->running_max;
-}
-
-const char *hf_limit_say(struct hf_engine *e, const struct hf_role *role, size_t running)
+static const char *say(struct hf_engine *e, const struct hf_role *role, size_t running)
 {
     return hf_draft_why(e, "%zu of %u tasks of role %s are running", running,
                         (unsigned)hf_role_state(role)->running_max, role->name);
@@ -163,7 +155,7 @@ static int demote(struct hf_engine *e, struct hf_role *role, struct hf_task *tas
                   struct hf_intent *ret)
 {
     struct hf_seen_task seen = { .seen = task->task.seen, .task = hf_task_record(task) };
-    const char *why = hf_limit_say(e, role, role->running_count - 1);
+    const char *why = say(e, role, role->running_count - 1);
 
     hf_draft_begin(e, ret);
     hf_row_demote(&ret->plan, &e->term, &seen, why, TURN);

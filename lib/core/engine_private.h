@@ -502,9 +502,6 @@ void hf_limit_forget_task(struct hf_task *task);
 bool hf_limit_wait(struct hf_engine *e, struct hf_task *task);
 /* The task was looked at: where its place may matter, its role is, too. */
 void hf_limit_look(struct hf_engine *e, const struct hf_task *task);
-/* Whether a queued task waits for others of its role; and that as a sentence. */
-bool hf_limit_holds(const struct hf_task *task);
-const char *hf_limit_say(struct hf_engine *e, const struct hf_role *role, size_t running);
 int hf_engine_decide_limit(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret);
 int hf_engine_promote(struct hf_engine *e, struct hf_task *task, struct hf_item *other,
                       const char *why, struct hf_intent *ret);

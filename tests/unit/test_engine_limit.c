@@ -324,22 +324,6 @@ START_TEST(a_role_goes_with_its_last_task)
 }
 END_TEST
 
-START_TEST(it_is_explained)
-{
-    struct hf_engine_view view;
-
-    task_is_owned("one", "in_progress", "a");
-    task_is_owned("two", "in_progress", "b");
-    task_waits("t", "queued");
-    run_engine();
-    ck_assert_int_eq(hf_engine_explain_task(engine, "t", now, &view), HF_OK);
-    ck_assert_str_eq(view.verdict, "queued");
-    ck_assert_str_eq(view.why, "2 of 2 tasks of role r are running");
-    ck_assert_str_eq(view.next, "it may be taken when fewer tasks of its role run");
-    ck_assert_int_eq(view.at, HF_ENGINE_NEVER);
-}
-END_TEST
-
 int main(void)
 {
     TCase *t = tcase_create("limit");
@@ -360,6 +344,5 @@ int main(void)
     tcase_add_test(t, what_cannot_be_read_does_not_stand_in_the_way);
     tcase_add_test(t, what_nothing_can_be_made_of_does_not_stand_in_the_way);
     tcase_add_test(t, a_role_goes_with_its_last_task);
-    tcase_add_test(t, it_is_explained);
     return run("core/engine_limit", t);
 }

@@ -71,14 +71,9 @@ END_TEST
 /* Somebody of the role lives, but not there: a person hears of it, and has the last word. */
 START_TEST(a_task_that_nobody_can_go_on_with_ends_with_a_person)
 {
-    struct hf_engine_view view;
-
     at_work();
     expire(0x1);
     pass(60000);
-    ck_assert_int_eq(hf_engine_explain_task(engine, "t", now, &view), HF_OK);
-    ck_assert_ptr_nonnull(strstr(view.why, "lies in files of host h1"));
-    ck_assert_ptr_nonnull(strstr(view.next, "--lost-files"));
     ignore();
     pass(300000);
     ck_assert_ptr_nonnull(
