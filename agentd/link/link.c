@@ -140,6 +140,7 @@ static int make_node(struct link *link)
     fill_record(link, &record, launchers, &pool, &root);
     cfg.agents = agents;
     cfg.policy.stop_grace = link->settings->stop_grace;
+    cfg.policy.start_seconds = link->settings->start_seconds;
     cfg.policy.make_ahead = !link->settings->once;
     link->node = hf_node_new(&cfg);
     free(agents);

@@ -86,6 +86,17 @@ static const struct hf_option TABLE[] = {
         .help = "How long an agent that is asked to end may take before it is killed.",
     },
     {
+        .key = "start_seconds",
+        .flag = "start-seconds",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, start_seconds),
+        .min = 0,
+        .max = 600000,
+        .preset = "1s",
+        .help = "An agent that fails this soon, before it said READY or asked anything, could "
+                "not be started: it is tried on another host, and then held.",
+    },
+    {
         .key = "capacity",
         .flag = "capacity",
         .value = "N",

@@ -47,6 +47,7 @@ struct link_settings {
     const char *pool;
     hf_ms ttl;
     hf_ms stop_grace;
+    hf_ms start_seconds;
     int64_t capacity;
     int64_t rate;                 /* requests that a process may make per second */
     const char *state_dir;        /* the keeper's; here only so that the flag is known */

@@ -281,7 +281,15 @@ START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
 }
 END_TEST
 
-static const char *const FIRST_ASKS[] = { "/v1/self", "/v1/tasks/t9", "/v1/nothing" };
+static const struct {
+    const char *ask, *bearer;
+    const char *kind;
+} FIRST_ASKS[] = {
+    { "/v1/self", "$HOLDFAST_TOKEN", "\"kind\":\"crashed\"" },
+    { "/v1/tasks/t9", "$HOLDFAST_TOKEN", "\"kind\":\"crashed\"" },
+    { "/v1/nothing", "$HOLDFAST_TOKEN", "\"kind\":\"crashed\"" },
+    { "/v1/self", "another", "\"kind\":\"start_failed\"" },
+};
 
 /* Whoever has asked has begun: what ends it a moment later is not its start. */
 START_TEST(whatever_an_agent_asks_first_it_has_started)
@@ -291,12 +299,12 @@ START_TEST(whatever_an_agent_asks_first_it_has_started)
 
     (void)snprintf(script, sizeof script,
                    "curl -s --unix-socket \"$HOLDFAST_SOCKET\" -H \"Authorization: Bearer "
-                   "$HOLDFAST_TOKEN\" http://agentd%s; exit 4",
-                   FIRST_ASKS[_i]);
-    agentd = start_with("a1", (const char *[]){ "--once", NULL },
+                   "%s\" http://agentd%s; exit 4",
+                   FIRST_ASKS[_i].bearer, FIRST_ASKS[_i].ask);
+    agentd = start_with("a1", (const char *[]){ "--once", "--start-seconds", "5m", NULL },
                         (const char *[]){ "sh", "-c", script, NULL });
     await("agents/a1/exit", "\"status\":4");
-    await("agents/a1/exit", "\"kind\":\"crashed\"");
+    await("agents/a1/exit", FIRST_ASKS[_i].kind);
     ck_assert_int_eq(WEXITSTATUS(hft_process_reap(agentd, STEP_MS)), 4);
     check_log();
 }
