@@ -1,10 +1,11 @@
 /* sweep.h - bodies of checkpoints that no entry names are removed.
  *
  * A body is written before its entry, so whoever dies in between leaves one behind. In etcd,
- * where only the owner of a task can add to its chain, the owner looks once in its life: what
- * is there, is not its own and has no entry will never get one. Files have no owner, and those
- * of a task that is over lose their entries (docs/keys.md): each agentd looks at its directory
- * from time to time, and removes what no entry named at two looks in a row. */
+ * where only the owner of a task can add to its chain, the owner looks when it starts a task
+ * that was taken from another one, and after its first checkpoint: what is there, is not its
+ * own and has no entry will never get one. Files have no owner, and those of a task that is
+ * over lose their entries (docs/keys.md): each agentd looks at its directory from time to time,
+ * and removes what no entry named at two looks in a row. */
 #ifndef LINK_SWEEP_H
 #define LINK_SWEEP_H
 

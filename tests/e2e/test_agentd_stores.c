@@ -220,6 +220,35 @@ START_TEST(what_an_owner_before_left_in_etcd_is_removed)
 }
 END_TEST
 
+#define ONLY_START                                                                             \
+    CURL "-o /dev/null -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL "-d '' " TASKS           \
+         "t1/start; exec sleep 600"
+
+/* The same, and its successor keeps nothing, so that the task would end without any. */
+START_TEST(what_an_owner_before_left_is_removed_when_another_one_starts)
+{
+    static const char LEFT[] = "/holdfast-data/default/checkpoints/t1/0000000000000000071";
+    static const char NAMED[] = "/holdfast-data/default/checkpoints/t1/0000000000000000070";
+    pid_t agentd;
+
+    (void)hft_put(&hand, LEFT, "left", HF_NO_LEASE);
+    (void)hft_put(&hand, NAMED, "kept", HF_NO_LEASE);
+    (void)hft_put(&hand, ROOT "checkpoints/t1/0000000000000000001",
+                  "{\"task\":\"t1\",\"seq\":\"1\",\"store\":\"etcd\",\"key\":"
+                  "\"0000000000000000070\",\"size\":\"4\"}",
+                  HF_NO_LEASE);
+    (void)hft_put(&hand, ROOT "tasks/t1",
+                  "{\"id\":\"t1\",\"role\":\"r1\",\"state\":\"pending\",\"attempt\":1,"
+                  "\"checkpoint\":{\"seq\":\"1\"},\"opIds\":{\"controller\":\"x\"}}",
+                  HF_NO_LEASE);
+    (void)hft_put(&hand, ROOT "pending/r1/t1", "{}", HF_NO_LEASE);
+    agentd = start("a1", (const char *[]){ "sh", "-c", ONLY_START, dir.path, NULL });
+    hft_wait_or_fail(keys_are, &(struct keys){ LEFT, 0 }, STEP_MS, "no leftovers");
+    ck_assert_int_eq(count_keys(NAMED), 1);
+    (void)stop(agentd);
+}
+END_TEST
+
 static bool is_gone(void *file)
 {
     char path[HFT_PATH_MAX + 100];
@@ -406,6 +435,7 @@ int main(void)
     tcase_add_test(stories, who_asks_for_files_gets_files);
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
     tcase_add_test(stories, what_an_owner_before_left_in_etcd_is_removed);
+    tcase_add_test(stories, what_an_owner_before_left_is_removed_when_another_one_starts);
     tcase_add_test(stories, files_that_no_checkpoint_names_are_removed);
     tcase_add_test(stories, a_short_checkpoint_is_given_back_though_its_store_has_lost_it);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
