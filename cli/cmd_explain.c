@@ -207,7 +207,7 @@ static int add_recovery(struct cli_chain *chain, struct cli_record *record)
             (void)snprintf(from, sizeof from, "checkpoint %lld",
                            (long long)outcome->checkpoint->seq);
         rc = cli_chain_add(chain, outcome->at, record->seen.mod_rev, NULL, NULL, 0,
-                           "recovery %zu of %d, from %s, %s", i + 1, recovery->attempts, from,
+                           "recovery %zu, from %s, %s", i + 1, from,
                            result < 5 ? RESULTS[result] : "?");
     }
     return rc;
@@ -279,9 +279,7 @@ static int explain_task(struct cli *cli, struct cli_record *record)
     struct hf_fleet *fleet = NULL;
     const Holdfast__V1__Task *task = cli_task_of(record);
     const char *owner = task->owner != NULL ? task->owner->agent : "";
-    bool at_work = task->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
-                   task->state == HOLDFAST__V1__TASK__STATE__in_progress;
-    const char *reason = at_work ? "" : task->reason; /* why it was taken away is over */
+    const char *reason = cli_task_reason(task);
     char verdict[300];
     int rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_RECOVERY, .name = cli->args[0] },
                       &recovery);

@@ -84,7 +84,7 @@ static void add_row(struct cli_table *table, const Holdfast__V1__Task *task)
     else
         cli_table_add(table, CLI_DIM, "-");
     cli_table_add(table, CLI_PLAIN, "%s", task->reserved_for);
-    cli_table_add(table, CLI_PLAIN, "%s", task->reason);
+    cli_table_add(table, CLI_PLAIN, "%s", cli_task_reason(task));
 }
 
 static int print(struct cli *cli, const struct tasks *tasks)

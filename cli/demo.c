@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "cli/agents.h"
 #include "cli/out.h"
 #include "cli/store.h"
@@ -24,16 +26,20 @@ static hf_ms now(void)
 void cli_demo_tell(const struct cli_demo *demo, const char *fmt, ...)
 {
     hf_ms elapsed = demo->began != 0 ? now() - demo->began : 0;
+    HF_CLEANUP_BUF struct hf_buf line = { 0 };
+    HF_CLEANUP_FREE char *text = NULL;
     va_list args;
 
-    if (elapsed < 10000)
-        (void)printf("%6lld ms  ", (long long)elapsed);
-    else
-        (void)printf("%7.1f s  ", (double)elapsed / 1000);
     va_start(args, fmt);
-    (void)vprintf(fmt, args);
+    if (vasprintf(&text, fmt, args) < 0)
+        text = NULL;
     va_end(args);
-    (void)putchar('\n');
+    if (elapsed < 10000)
+        hf_buf_printf(&line, "%6lld ms  ", (long long)elapsed);
+    else
+        hf_buf_printf(&line, "%7.1f s  ", (double)elapsed / 1000);
+    cli_out_wrapped(&line, line.len, text != NULL ? text : "");
+    (void)fputs(line.data != NULL ? line.data : "\n", stdout);
     (void)fflush(stdout);
 }
 

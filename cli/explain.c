@@ -89,10 +89,15 @@ static int on_event(struct hf_fleet_change *found, void *arg)
         !is_same(chain->host, event->host))
         return HF_OK;
     found->record = NULL;
+    /* Who or what else it is about: an agent has many tasks, and a task many owners. */
     return cli_chain_add(chain, event->at, found->seen.mod_rev, (ProtobufCMessage *)event,
                          (const Holdfast__V1__Evidence *const *)event->evidence,
-                         event->n_evidence, "%s by %s: %s", cli_event_name(event->kind),
-                         event->actor, event->why);
+                         event->n_evidence, "%s by %s%s%s%s%s: %s", cli_event_name(event->kind),
+                         event->actor,
+                         chain->task == NULL && event->task[0] != '\0' ? ", task " : "",
+                         chain->task == NULL ? event->task : "",
+                         chain->agent == NULL && event->agent[0] != '\0' ? ", agent " : "",
+                         chain->agent == NULL ? event->agent : "", event->why);
 }
 
 int cli_chain_add_events(struct cli_chain *chain)
@@ -133,10 +138,12 @@ static int print_text(struct cli_chain *chain, const char *verdict,
                       const Holdfast__V1__Next *next)
 {
     HF_CLEANUP_BUF struct hf_buf out = { 0 };
-    char text[CLI_AGE_SIZE];
+    char text[CLI_AGE_SIZE], words[800];
     int column;
 
-    hf_buf_printf(&out, "%s is %s\n\n", chain->cli->args[0], verdict);
+    (void)snprintf(words, sizeof words, "%s is %s", chain->cli->args[0], verdict);
+    cli_out_wrapped(&out, 0, words);
+    hf_buf_putc(&out, '\n');
     for (size_t i = 0; i < chain->count; i++) {
         const Holdfast__V1__Explanation__Step *step = &chain->steps[i].step;
 
@@ -149,9 +156,12 @@ static int print_text(struct cli_chain *chain, const char *verdict,
             cli_out_wrapped(&out, (size_t)column, step->evidence[e]->text);
         }
     }
-    hf_buf_printf(&out, "\nnext: %s", next != NULL ? next->what : "nothing by itself");
-    hf_buf_printf(&out, next != NULL && next->at != NULL ? " %s\n" : "%s\n",
-                  next != NULL ? cli_until(next->at, text) : "");
+    (void)snprintf(words, sizeof words, "%s%s%s",
+                   next != NULL ? next->what : "nothing by itself",
+                   next != NULL && next->at != NULL ? " " : "",
+                   next != NULL ? cli_until(next->at, text) : "");
+    hf_buf_puts(&out, "\nnext: ");
+    cli_out_wrapped(&out, strlen("next: "), words);
     return cli_out_text(chain->cli, &out);
 }
 

@@ -211,7 +211,7 @@ static int draw(struct cli *cli, const struct cli_live *live, const struct pictu
                   "\nIn another terminal:  export HOLDFAST_ENDPOINTS=%s\n"
                   "                      %s/holdfast %s\n",
                   live->endpoint, live->programs,
-                  live->demo ? "demo crash    (or: demo host, demo freeze)" : "ps");
+                  live->demo ? "demo crash  (or: host, freeze)" : "ps");
     return rc == HF_OK ? cli_out_text(cli, &end) : rc;
 }
 
@@ -273,6 +273,16 @@ static int give_work(struct cli *cli, struct cli_live *live, const struct hf_fle
     return rc;
 }
 
+/* In the background it would draw over what somebody types there. */
+static void look_at_terminal(struct cli_live *live)
+{
+    bool shown = live->terminal && tcgetpgrp(STDOUT_FILENO) == getpgrp();
+
+    if (shown && !live->screen)
+        (void)fputs(SCREEN_ENTER, stdout);
+    live->screen = shown;
+}
+
 static int refresh(struct cli *cli, struct cli_live *live, const struct hf_fleet *fleet,
                    const struct events *events)
 {
@@ -284,7 +294,11 @@ static int refresh(struct cli *cli, struct cli_live *live, const struct hf_fleet
     if (picture.agent_count > 0)
         qsort(picture.agents, picture.agent_count, sizeof(struct hf_agent *), by_name);
     live->all_live = picture.live == picture.agent_count;
-    rc = live->screen ? draw(cli, live, &picture, events) : print_new(cli, live, events);
+    look_at_terminal(live);
+    if (live->screen)
+        rc = draw(cli, live, &picture, events);
+    else
+        rc = live->terminal ? HF_OK : print_new(cli, live, events);
     if (rc == HF_OK && live->demo)
         rc = give_work(cli, live, fleet, &picture);
     free(picture.agents);
@@ -295,9 +309,11 @@ void cli_live_begin(struct cli_live *live)
 {
     const char *term = getenv("TERM");
 
-    live->screen = isatty(STDOUT_FILENO) != 0 && term != NULL && strcmp(term, "dumb") != 0;
-    if (live->screen)
-        (void)fputs(SCREEN_ENTER, stdout);
+    live->terminal = isatty(STDOUT_FILENO) != 0 && term != NULL && strcmp(term, "dumb") != 0;
+    look_at_terminal(live);
+    if (live->terminal && !live->screen)
+        (void)printf("it runs in the background: `fg` shows it, SIGTERM ends it\n");
+    (void)fflush(stdout);
 }
 
 int cli_live_refresh(struct cli *cli, struct cli_live *live)
@@ -318,7 +334,8 @@ int cli_live_refresh(struct cli *cli, struct cli_live *live)
     events_done(&events);
     if (rc != HF_EAGAIN)
         return rc;
-    (void)printf("%s%s\n", live->screen ? SCREEN_TOP : "", cli->err.text);
+    if (live->screen || !live->terminal)
+        (void)printf("%s%s\n", live->screen ? SCREEN_TOP : "", cli->err.text);
     return HF_OK;
 }
 

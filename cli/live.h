@@ -12,6 +12,7 @@ struct cli_live {
     const char *programs; /* the directory that our programs lie in */
     bool demo;            /* give its agents something to do */
 
+    bool terminal;     /* there is one that can be drawn on, */
     bool screen;       /* standard output is a terminal: draw on it; else print what is new */
     int64_t last_seq;  /* of the newest event that was printed */
     int64_t next_task; /* number of the next task to be submitted */

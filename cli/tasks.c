@@ -58,6 +58,14 @@ static void write_text(const char *title, const char *text, const Holdfast__V1__
         cli_out_field(out, title, "%s", text);
 }
 
+const char *cli_task_reason(const Holdfast__V1__Task *task)
+{
+    bool over =
+        hf_task_is_owned(task->state) || task->state == HOLDFAST__V1__TASK__STATE__completed;
+
+    return over ? "" : task->reason;
+}
+
 static bool is_late(const Holdfast__V1__Task *task)
 {
     return task->deadline != NULL && !hf_task_is_final(task->state) &&
@@ -86,7 +94,7 @@ static void write_times(const Holdfast__V1__Task *task, struct hf_buf *out)
     cli_out_field(out, "deadline", is_late(task) ? "%s, which is over" : "%s",
                   cli_time(task->deadline, at));
     cli_out_field(out, "reserved for", "%s", task->reserved_for);
-    cli_out_field(out, "reason", "%s", task->reason);
+    cli_out_field(out, "reason", "%s", cli_task_reason(task));
     if (task->next != NULL)
         cli_out_field(out, "next", "%s %s", task->next->what, cli_until(task->next->at, at));
 }

@@ -17,6 +17,9 @@ static inline const Holdfast__V1__Task *cli_task_of(const struct cli_record *rec
 /* HF_EINVAL with a sentence unless it is one; NULL is fine. */
 int cli_check_task_state(struct cli *cli, const char *name) HF_MUST_CHECK;
 
+/* Why it is as it is; "" where its record still says why it was once taken from an owner. */
+const char *cli_task_reason(const Holdfast__V1__Task *task);
+
 enum cli_colour cli_task_colour(Holdfast__V1__Task__State state);
 
 /* One task as the output format wants it: all of it, or its id alone. `progress` is what its
