@@ -195,6 +195,7 @@ static void add_object(enum hf_fleet_kind kind, void *object, void *arg)
  * first, so that a task finds out what became of its owner. */
 static void activate(struct hf_engine *e)
 {
+    e->hears_since = e->now;
     hf_engine_begin_storm(e);
     hf_told_clear(e); /* of an earlier term: whoever led since has told it, or not */
     hf_agenda_add(&e->agenda, &e->meta_item.agenda);
@@ -340,8 +341,10 @@ static void on_cluster(struct hf_engine *e, const struct hf_event_cluster *clust
         hf_storm_on_doubt(&e->storm, HF_STORM_DOUBT_TERM, e->longest_ttl, e->now);
     if (cluster->raft_term > e->raft_term)
         e->raft_term = cluster->raft_term;
-    if (cluster->no_space)
+    if (cluster->no_space) {
         hf_storm_on_doubt(&e->storm, HF_STORM_DOUBT_SPACE, e->longest_ttl, e->now);
+        e->hears_since = e->now;
+    }
     hf_storm_on_proof(&e->storm, well, e->now);
     hf_agenda_add(&e->agenda, &e->storm_item.agenda);
 }

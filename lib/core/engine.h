@@ -28,6 +28,7 @@
 #include "core/placement.h"
 #include "core/recover.h"
 #include "core/restart.h"
+#include "core/stall.h"
 #include "core/storm.h"
 #include "core/task.h"
 #include "core/tilt.h"
@@ -40,6 +41,7 @@ struct hf_engine;
 struct hf_engine_policy {
     struct hf_restart_policy restart;
     struct hf_task_policy task;
+    struct hf_stall_policy stall;
     struct hf_tilt_policy tilt;
     struct hf_clusterclock_policy clock;
     struct hf_recover_policy recover;

@@ -27,14 +27,30 @@ static uint8_t report_mark(const struct hf_agent *agent)
                      (report->suspicion != NULL ? SUSPICION_MARK : 0));
 }
 
+/* Whether it says more than that it lives; who has been asked something is looked at then. */
+static bool note_words(const struct hf_engine *e, const struct hf_agent *agent)
+{
+    const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
+    struct hf_agent_state *state = hf_agent_state(agent);
+    hf_ms said = report != NULL ? hf_moment_read(report->said_at) : 0;
+
+    state->heard_at = e->now;
+    if (said == state->said)
+        return false;
+    state->said = said;
+    state->spoke_at = e->now;
+    return state->asked;
+}
+
 /* Most changes are reports that say nothing new: they look at nothing else. */
-static bool note_report(const struct hf_agent *agent)
+static bool note_report(const struct hf_engine *e, const struct hf_agent *agent)
 {
     struct hf_agent_state *state = hf_agent_state(agent);
     uint8_t mark = report_mark(agent);
+    bool answers = note_words(e, agent);
 
     if (mark == state->mark)
-        return false;
+        return answers;
     state->mark = mark;
     return true;
 }
@@ -52,16 +68,21 @@ bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
     struct hf_agent_state *state = hf_agent_state(agent);
 
     if (e->changing == HF_KEY_AGENT_REPORT && state->item.object != NULL)
-        return note_report(agent);
+        return note_report(e, agent);
     if (e->changing == HF_KEY_AGENT_EXIT)
         state->failed = false;
+    if (e->changing == HF_KEY_HEALTH) {
+        const Holdfast__V1__Health *health = hf_agent_health(agent);
+
+        state->asked = health != NULL && health->inquiry != NULL && !health->inquiry->answered;
+    }
     if (agent->live.seen.create_rev != state->life || state->item.object == NULL) {
         state->life = agent->live.seen.create_rev;
         state->life_at = e->now;
         if (e->synced && is_new_process(agent))
             hf_trail_note(e, HOLDFAST__V1__EVENT__KIND__joined, &state->item, state->life);
     }
-    return e->changing != HF_KEY_AGENT_REPORT || note_report(agent);
+    return e->changing != HF_KEY_AGENT_REPORT || note_report(e, agent);
 }
 
 bool hf_engine_has_just_begun(struct hf_engine *e, const struct hf_agent *agent,
@@ -125,7 +146,7 @@ static int settle(struct hf_engine *e, struct hf_agent *agent, const struct hf_d
 
 /* An agent that is here. */
 
-static bool is_degraded(const struct hf_agent *agent)
+bool hf_engine_is_degraded(const struct hf_agent *agent)
 {
     const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
 
@@ -162,16 +183,20 @@ static bool is_new_life(const struct hf_engine *e, const struct hf_agent *agent)
 static int decide_live(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
 {
     const Holdfast__V1__Health *health = hf_agent_health(agent);
-    bool degraded = is_degraded(agent);
+    bool degraded = hf_engine_is_degraded(agent);
     Holdfast__V1__Health__State state = degraded ? DEGRADED : HEALTHY;
     bool ending =
         health != NULL &&
         health->end_upto >= hf_life_number(e->generation, agent->live.seen.create_rev);
     struct hf_health_draft draft;
+    int rc;
 
-    hf_agent_state(agent)->alerts = 0;
+    hf_agent_state(agent)->alerts &= HF_ALERT_STALLED;
     if (agent->live.seen.lease == 0)
         return remove_ghost(e, agent, ret);
+    rc = ending ? 0 : hf_engine_judge_stall(e, agent, ret);
+    if (rc != 0 || hf_engine_is_asked(e, agent))
+        return rc;
     /* Without a record it is taken for healthy. */
     if (health == NULL ? !degraded : health->state == state && health->command_host[0] == '\0')
         return 0;

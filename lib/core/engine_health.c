@@ -126,18 +126,21 @@ void hf_health_set_evidence(const struct hf_engine *e, const struct hf_agent *ag
     draft->record.n_evidence = 1;
 }
 
-static void add_event(struct hf_engine *e, const struct hf_agent *agent,
-                      const struct hf_health_draft *draft, Holdfast__V1__Event__Kind kind,
-                      struct hf_intent *ret)
+void hf_health_tell(struct hf_engine *e, const struct hf_agent *agent,
+                    const struct hf_health_draft *draft, Holdfast__V1__Event__Kind kind,
+                    struct hf_intent *ret)
 {
     const Holdfast__V1__Health *record = &draft->record;
     bool timed = record->next != NULL && record->next->at != NULL;
+    bool inquires = kind == HOLDFAST__V1__EVENT__KIND__stalled ||
+                    kind == HOLDFAST__V1__EVENT__KIND__answered;
 
     hf_draft_event(
         e, ret,
         &(struct hf_draft_event){
             .kind = kind,
             .agent = agent->name,
+            .task = inquires ? record->inquiry->task : NULL,
             .host = record->host,
             .why = record->why,
             .next = record->next != NULL ? record->next->what : NULL,
@@ -164,7 +167,7 @@ int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_healt
     if (kind == HOLDFAST__V1__EVENT__KIND__joined)
         hf_trail_tell_join(e, agent, ret);
     else if (kind != HOLDFAST__V1__EVENT__KIND__unknown)
-        add_event(e, agent, draft, kind, ret);
+        hf_health_tell(e, agent, draft, kind, ret);
     rc = hf_draft_end(e, ret, &state->item, NULL, draft->record.why);
     if (rc == 1)
         state->health_at = e->now;

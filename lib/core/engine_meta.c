@@ -56,7 +56,7 @@ bool hf_engine_is_due_first(const struct hf_engine *e, hf_ms now)
 }
 
 /* Reports of all agents together shall not come more often than etcd can bear. */
-static hf_ms report_interval(const struct hf_engine *e)
+hf_ms hf_engine_report_interval(const struct hf_engine *e)
 {
     size_t agents = hf_fleet_get_counts(e->fleet).agents;
     hf_ms shared = (hf_ms)(agents * 1000 / e->policy.report_rate);
@@ -74,7 +74,7 @@ static hf_ms published_interval(const Holdfast__V1__Meta *meta)
 
 static bool rates_differ(const struct hf_engine *e, const Holdfast__V1__Meta *meta)
 {
-    hf_ms is = published_interval(meta), shall = report_interval(e);
+    hf_ms is = published_interval(meta), shall = hf_engine_report_interval(e);
     hf_ms distance = is > shall ? is - shall : shall - is;
 
     return distance * 100 > shall * RATE_CHANGE;
@@ -87,7 +87,7 @@ static int write_meta(struct hf_engine *e, const Holdfast__V1__Meta *meta,
     Holdfast__V1__Meta next = HOLDFAST__V1__META__INIT;
     Holdfast__V1__Meta__Rates rates = HOLDFAST__V1__META__RATES__INIT;
     Google__Protobuf__Duration report = GOOGLE__PROTOBUF__DURATION__INIT;
-    hf_ms interval = report_interval(e);
+    hf_ms interval = hf_engine_report_interval(e);
     char cluster_id[HF_ID_LEN + 1];
 
     hf_draft_begin(e, ret);

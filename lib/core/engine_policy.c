@@ -5,6 +5,7 @@ struct hf_engine_policy hf_engine_policy_default(void)
     return (struct hf_engine_policy){
         .restart = hf_restart_policy_default(),
         .task = hf_task_policy_default(),
+        .stall = hf_stall_policy_default(),
         .tilt = hf_tilt_policy_default(),
         .clock = hf_clusterclock_policy_default(),
         .recover = hf_recover_policy_default(),
@@ -57,6 +58,7 @@ int hf_engine_policy_check(const struct hf_engine_policy *p, const char **ret_wh
 
     if (hf_restart_policy_check(&p->restart, ret_why) != HF_OK ||
         hf_task_policy_check(&p->task, ret_why) != HF_OK ||
+        hf_stall_policy_check(&p->stall, ret_why) != HF_OK ||
         hf_tilt_policy_check(&p->tilt, ret_why) != HF_OK ||
         hf_clusterclock_policy_check(&p->clock, ret_why) != HF_OK ||
         hf_recover_policy_check(&p->recover, ret_why) != HF_OK ||

@@ -14,6 +14,7 @@
  *     engine_limit.c   how many tasks of a role run at once
  *     engine_meta.c    meta and the cluster clock
  *     engine_bad.c     keys that cannot be read
+ *     engine_stall.c   an agent that stands still with a task: asked, told of, ended
  *     engine_trail.c   the audit trail: what was told of, and what nobody acts on
  *     engine_status.c  status
  *     engine_told.c    what somebody was told of, whoever led
@@ -62,10 +63,14 @@ struct hf_agent_state {
     struct hf_waiters *waits; /* the list in which it is, or NULL */
     struct hf_agent_state *wait_next, *wait_prev;
     struct hf_item item;
+    hf_ms heard_at; /* when a report of it was last seen, */
+    hf_ms spoke_at; /* and when one that said something new; */
+    hf_ms said;     /* what that was: when, by its agentd's clock */
     int64_t life;   /* create revision of the live key that was last seen */
     bool granted;   /* which lets it happen */
     bool failed;    /* the start that failed last was noted */
     bool called;    /* its role has work for it */
+    bool asked;     /* an inquiry is open, or was when it died */
     bool stays;     /* in that list, by the decision that is being made */
     uint8_t mark;   /* what of its report matters, to notice a change */
     uint8_t alerts; /* that were given in this episode */
@@ -85,6 +90,7 @@ enum {
     HF_ALERT_REVIEW = 16,
     HF_ALERT_BROKEN = 32,
     HF_ALERT_LATE = 64,
+    HF_ALERT_STALLED = 128,
 };
 
 /* Tasks of a role, of which the first is the next one to be promoted, or to be demoted. */
@@ -97,6 +103,7 @@ struct hf_task_state {
     struct hf_heap_node rank;
     struct hf_ranking *ranking; /* in which it is, or NULL */
     hf_ms since;                /* when it came into this state, with this owner */
+    hf_ms moved_at;             /* when anything of it was last written */
     struct hf_item item;
     uint32_t owner_rev; /* whose that was; the low bits, which differ */
     uint8_t state;      /* + 1; 0: never seen */
@@ -222,6 +229,7 @@ struct hf_engine {
 
     struct hf_term term; /* lease 0: we do not lead */
     hf_ms synced_at;
+    hf_ms hears_since; /* what is reported would have been heard: we lead, etcd has space */
     int64_t told_rev;
 
     /* For the call that is being made. */
@@ -418,6 +426,21 @@ int hf_health_write(struct hf_engine *e, struct hf_agent *agent, struct hf_healt
                     const struct hf_death *death, Holdfast__V1__Event__Kind kind,
                     struct hf_intent *ret);
 
+/* Its entry of the audit trail, beside whatever writes it. */
+void hf_health_tell(struct hf_engine *e, const struct hf_agent *agent,
+                    const struct hf_health_draft *draft, Holdfast__V1__Event__Kind kind,
+                    struct hf_intent *ret);
+
+/* engine_stall.c */
+
+/* Of an agent that is live: whether it has to be asked why its task does not move, and what
+ * follows. It is looked at again when that may be different. */
+int hf_engine_judge_stall(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret);
+/* An inquiry to its present life is open. */
+bool hf_engine_is_asked(const struct hf_engine *e, const struct hf_agent *agent);
+/* Of a task whose owner is live: that is looked at when it has to be asked. */
+void hf_engine_watch_stall(struct hf_engine *e, const struct hf_task *task);
+
 /* engine_trail.c */
 
 /* Remembers it, to be told of in a while unless an entry tells of it by then. */
@@ -569,6 +592,10 @@ int hf_engine_decide_waiting(struct hf_engine *e, struct hf_agent *agent,
                              struct hf_intent *ret);
 int hf_engine_decide_task(struct hf_engine *e, struct hf_task *task, struct hf_intent *ret);
 int hf_engine_decide_role(struct hf_engine *e, struct hf_role *role, struct hf_intent *ret);
+/* Of an agent that is live: it says so, or its agentd suspects it. */
+bool hf_engine_is_degraded(const struct hf_agent *agent);
+/* How often an agent may report. */
+hf_ms hf_engine_report_interval(const struct hf_engine *e);
 /* The agent is here: if its role had called it, that is done. */
 void hf_engine_answer_call(struct hf_engine *e, struct hf_agent *agent);
 /* Meta is there and of a version and a history that we may write in, and the clock runs. */

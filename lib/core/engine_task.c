@@ -21,6 +21,16 @@ static void note_story(struct hf_engine *e, const struct hf_task *task)
         hf_trail_note_end(e, task);
 }
 
+/* A checkpoint, say: whoever was asked why it does not move has answered. */
+static void note_step(struct hf_engine *e, const struct hf_task *task)
+{
+    struct hf_agent_state *owner = task->owner != NULL ? hf_agent_state(task->owner) : NULL;
+
+    hf_task_state(task)->moved_at = e->now;
+    if (owner != NULL && owner->asked)
+        hf_agenda_add(&e->agenda, &owner->item.agenda);
+}
+
 bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
 {
     struct hf_task_state *state = hf_task_state(task);
@@ -32,6 +42,8 @@ bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
         hf_limit_forget_task(task);
         return true;
     }
+    if (e->changing == HF_KEY_TASK)
+        note_step(e, task);
     owner_rev = (uint32_t)hf_rows_owner_rev(
         &(struct hf_seen_task){ .seen = task->task.seen, .task = record });
     owned = task->owner != NULL;
@@ -285,6 +297,7 @@ static int decide_owned(struct hf_engine *e, struct hf_task *task, struct hf_int
             return take_back(e, task, wait.why, ret);
         if (wait.at != HF_TASK_NEVER && wait.at > e->now)
             hf_engine_wake(e, &state->item, wait.at);
+        hf_engine_watch_stall(e, task);
         return judge_recovery(e, task, ret);
     }
     if (death.due > e->now) {

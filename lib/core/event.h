@@ -135,6 +135,8 @@ struct hf_event_ask {
     const char *text;
     hf_ms until;
     const Holdfast__V1__Report *report;
+    bool beats;  /* of REPORT: it says that it lives, and will again; */
+    bool speaks; /* it says more than that, even if in the same words as before */
     const Holdfast__V1__Task *next_task;
     const Holdfast__V1__Checkpoint *checkpoint;
 };

@@ -65,7 +65,8 @@ struct hf_intent_reply {
     const Holdfast__V1__Checkpoint *checkpoint; /* of RESTORE: that entry; NULL for none */
     bool existed;                               /* of SUBMIT: the task was there already */
     bool stop;                                  /* of REPORT: it is to end */
-    size_t tasks;                               /* of REPORT: that it could claim */
+    size_t tasks;                               /* of REPORT: that it could claim, */
+    size_t nudges;                              /* and what it was asked and did not answer */
 };
 
 /* What it points to is borrowed until the decider's next call, except the plan, which belongs

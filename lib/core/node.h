@@ -126,6 +126,11 @@ hf_ms hf_node_deadline(const struct hf_node *node, hf_ms now);
 size_t hf_node_get_ranges(const struct hf_node *node,
                           struct hf_intent_read ret_ranges[HF_NODE_RANGES]);
 
+/* What an agent was asked and did not answer yet; NULL: nothing. Borrowed until the next call.
+ */
+const Holdfast__V1__Health__Inquiry *hf_node_get_inquiry(const struct hf_node *node,
+                                                         const char *agent);
+
 /* Changes when the ranges do (an agent of another host is to be started here): then the mirror
  * is opened anew, which HF_EVENT_FORGET tells. */
 uint64_t hf_node_get_ranges_version(const struct hf_node *node);

@@ -97,6 +97,8 @@ static int make_ask(const struct hf_event_ask *event, struct node_ask **ret_ask)
     ask->token = event->token;
     ask->kind = event->kind;
     ask->until = event->until;
+    ask->beats = event->beats;
+    ask->speaks = event->speaks;
     if (message != NULL)
         err = hf_json_copy(message, &ask->message);
     if (err == HF_EINVAL || err == HF_ELIMIT) {
@@ -141,14 +143,10 @@ static bool is_complete(const struct node_ask *ask)
 static void answer_at_once(struct hf_node *node, struct node_agent *a, struct node_ask *ask)
 {
     switch (ask->kind) {
-    case HF_ASK_REPORT:
-        hf_json_free(a->said);
-        a->said = ask->message;
-        a->said_new = true;
-        ask->message = NULL;
-        __attribute__((fallthrough));
+    case HF_ASK_REPORT: hf_node_take_report(node, a, ask); __attribute__((fallthrough));
     case HF_ASK_SELF:
         ask->stop = a->end != END_NONE;
+        ask->nudges = hf_node_find_inquiry(a) != NULL;
         ask->tasks = hf_node_count_claimable(node, a);
         hf_node_grant(ask);
         break;
@@ -231,7 +229,8 @@ static int give(struct hf_node *node, struct node_ask **at, const char *subject,
                                            .seq = ask->err == HF_OK ? ask->seq : 0,
                                            .existed = ask->existed,
                                            .stop = ask->stop,
-                                           .tasks = ask->tasks };
+                                           .tasks = ask->tasks,
+                                           .nudges = ask->nudges };
     if (ask->err == HF_OK)
         ret->reply.task = (const Holdfast__V1__Task *)ask->reply;
     if (ask->err == HF_OK && ask->kind == HF_ASK_RESTORE)

@@ -12,6 +12,7 @@ void hf_node_forget_process(struct node_agent *a)
     a->pid = 0;
     a->ready = a->frozen = a->settled = a->unadopted = a->tasks_read = a->adopt_again = false;
     a->leaving = a->unwell = a->suspected = a->has_progress = a->has_reported = false;
+    a->said_new = false;
     a->blind = a->doubtful = false;
     a->end = END_NONE;
     a->asked = ASKED_NOTHING;
@@ -24,6 +25,7 @@ void hf_node_forget_process(struct node_agent *a)
     hf_node_forget_start(a);
     hf_json_free(a->said);
     a->said = NULL;
+    a->said_wall = a->beat_wall = 0;
     free(a->reported);
     free(a->reporting);
     a->reported = a->reporting = NULL;

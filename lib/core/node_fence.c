@@ -238,5 +238,6 @@ void hf_node_on_registered(struct node_agent *a, int64_t create_rev, int64_t lea
     };
     a->tasks_read = false;
     a->settled = a->process == PROCESS_HELD && a->start_sent;
+    a->said_new = a->said_new || a->said_wall != 0; /* what it said holds in this life, too */
     a->dirty = true;
 }

@@ -126,7 +126,8 @@ struct node_ask {
     int64_t seq;
     bool existed;
     bool stop;
-    size_t tasks;
+    bool beats, speaks; /* of a report */
+    size_t tasks, nudges;
 };
 
 struct node_entry {
@@ -245,6 +246,8 @@ struct node_agent {
     ProtobufCMessage *said;   /* its last report */
     double percent;
     hf_ms progress_wall;
+    hf_ms said_wall; /* when it last said something: grows with every word; 0: never */
+    hf_ms beat_wall; /* when its last heartbeat came; 0: none did */
     char *reported;  /* what was written last, without what nobody wants to see */
     char *reporting; /* what is being written */
     hf_ms reported_at;
@@ -542,6 +545,13 @@ int hf_node_claim(struct hf_node *node, struct node_agent *a, struct node_ask *a
 void hf_node_ask_again(struct node_agent *a, struct node_ask *ask, bool unknown);
 
 /* node_report.c */
+/* It said something, now. */
+void hf_node_note_word(const struct hf_node *node, struct node_agent *a);
+/* Takes what it says of itself from the ask. */
+void hf_node_take_report(const struct hf_node *node, struct node_agent *a,
+                         struct node_ask *ask);
+/* What it was asked and, as far as we know, did not answer yet; NULL: nothing. */
+const Holdfast__V1__Health__Inquiry *hf_node_find_inquiry(const struct node_agent *a);
 int hf_node_write_report(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 void hf_node_on_reported(struct hf_node *node, struct node_agent *a,
                          const struct hf_event_outcome *outcome);

@@ -3,7 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "core/moments.h"
 #include "core/node_private.h"
+#include "core/stall.h"
 #include "schema/json.h"
 
 /* A report as it shall stand in etcd; it points into itself and to the agent. */
@@ -12,18 +14,94 @@ struct report {
     Holdfast__V1__Report__Progress progress;
     Holdfast__V1__Report__Suspicion suspicion;
     Holdfast__V1__Incarnation incarnation;
-    Google__Protobuf__Timestamp at, updated;
+    Google__Protobuf__Timestamp at, updated, said_at, heartbeat_at;
 };
 
-/* What an earlier link wrote of the progress of this very life is still the newest. */
-static void take_back_progress(struct node_agent *a)
+/* What stands in etcd, if it is of this very life. */
+static const Holdfast__V1__Report *find_own(const struct node_agent *a)
 {
     const Holdfast__V1__Report *old = (const Holdfast__V1__Report *)a->report.record;
 
+    return old != NULL && old->incarnation != NULL &&
+                   old->incarnation->lease_id == a->life.lease &&
+                   old->incarnation->create_revision == a->life.create_rev
+               ? old
+               : NULL;
+}
+
+void hf_node_note_word(const struct hf_node *node, struct node_agent *a)
+{
+    a->said_wall = node->wall > a->said_wall ? node->wall : a->said_wall + 1;
+}
+
+static bool is_same_moment(const Google__Protobuf__Timestamp *a,
+                           const Google__Protobuf__Timestamp *b)
+{
+    return (a == NULL) == (b == NULL) &&
+           (a == NULL || (a->seconds == b->seconds && a->nanos == b->nanos));
+}
+
+/* Counters grow by themselves, in whatever thread sends heartbeats: they are no words. */
+static bool is_same_word(const Holdfast__V1__Report *a, const Holdfast__V1__Report *b)
+{
+    double before = a->progress != NULL ? a->progress->percent : 0;
+    double after = b->progress != NULL ? b->progress->percent : 0;
+
+    return a->status == b->status && a->state == b->state && before == after &&
+           strcmp(a->phase, b->phase) == 0 && strcmp(a->reason, b->reason) == 0 &&
+           strcmp(a->last_tool, b->last_tool) == 0 && strcmp(a->task, b->task) == 0 &&
+           is_same_moment(a->until, b->until);
+}
+
+/* What an earlier link wrote of this very life holds where nothing was said since. */
+static void take_back_words(struct node_agent *a)
+{
+    const Holdfast__V1__Report *old = find_own(a);
+
+    if (!a->blind || old == NULL)
+        return;
+    if (a->said_wall == 0)
+        a->said_wall = hf_moment_read(old->said_at);
+    if (a->beat_wall == 0)
+        a->beat_wall = hf_moment_read(old->heartbeat_at);
+}
+
+void hf_node_take_report(const struct hf_node *node, struct node_agent *a, struct node_ask *ask)
+{
+    const Holdfast__V1__Report *said = (const Holdfast__V1__Report *)a->said;
+
+    take_back_words(a);
+    if (said == NULL && a->blind)
+        said = find_own(a);
+    if (ask->beats)
+        a->beat_wall = node->wall;
+    if (ask->speaks || said == NULL ||
+        !is_same_word(said, (const Holdfast__V1__Report *)ask->message))
+        hf_node_note_word(node, a);
+    hf_json_free(a->said);
+    a->said = ask->message;
+    a->said_new = true;
+    ask->message = NULL;
+}
+
+const Holdfast__V1__Health__Inquiry *hf_node_find_inquiry(const struct node_agent *a)
+{
+    const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)a->health.record;
+    const Holdfast__V1__Health__Inquiry *inquiry =
+        a->reg == REG_HOLDS ? hf_stall_open(health, hf_node_incarnation(&a->life)) : NULL;
+
+    return inquiry != NULL && a->said_wall != 0 && hf_stall_is_answer(inquiry, a->said_wall)
+               ? NULL
+               : inquiry;
+}
+
+/* So does what it wrote of its progress. */
+static void take_back_progress(struct node_agent *a)
+{
+    const Holdfast__V1__Report *old = find_own(a);
+
     if (!a->blind || a->has_progress || old == NULL || old->progress == NULL ||
-        old->progress->updated == NULL || old->incarnation == NULL ||
-        old->incarnation->lease_id != a->life.lease ||
-        old->incarnation->create_revision != a->life.create_rev)
+        old->progress->updated == NULL)
         return;
     a->has_progress = true;
     a->percent = old->progress->percent;
@@ -69,6 +147,8 @@ static void fill_report(const struct hf_node *node, const struct node_agent *a,
     ret->at = hf_node_timestamp(node->wall);
     ret->record.incarnation = &ret->incarnation;
     ret->record.at = &ret->at;
+    ret->record.said_at = hf_moment_write(a->said_wall, &ret->said_at);
+    ret->record.heartbeat_at = hf_moment_write(a->beat_wall, &ret->heartbeat_at);
     fill_progress(a, ret);
     fill_suspicion(a, ret);
 }
@@ -77,6 +157,7 @@ static void fill_report(const struct hf_node *node, const struct node_agent *a,
 static int show(const struct report *report, char **ret_text)
 {
     HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    Google__Protobuf__Timestamp once = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
     Holdfast__V1__Report seen = report->record;
     Holdfast__V1__Report__Progress progress;
     Holdfast__V1__Report__Suspicion suspicion;
@@ -84,6 +165,8 @@ static int show(const struct report *report, char **ret_text)
 
     seen.incarnation = NULL;
     seen.at = NULL;
+    seen.said_at = seen.said_at != NULL ? &once : NULL; /* the first is news, others are not */
+    seen.heartbeat_at = seen.heartbeat_at != NULL ? &once : NULL;
     seen.n_counters = 0;
     seen.n_op_ids = 0;
     if (seen.progress != NULL) {
@@ -110,6 +193,21 @@ static hf_ms report_distance(const struct hf_node *node)
                           : 0;
 
     return published > node->policy.report_every ? published : node->policy.report_every;
+}
+
+/* Who was asked something is heard at once when it answers; until then that its heartbeats come
+ * is written as often as they are promised, because it is judged by them. */
+static hf_ms quiet_distance(const struct hf_node *node, const struct node_agent *a)
+{
+    const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)a->health.record;
+    hf_ms least = report_distance(node), quiet = node->policy.report_quiet;
+    hf_ms beat = node->policy.heartbeat > least ? node->policy.heartbeat : least;
+
+    if (hf_stall_open(health, hf_node_incarnation(&a->life)) == NULL)
+        return quiet;
+    if (hf_node_find_inquiry(a) == NULL)
+        return least;
+    return beat < quiet ? beat : quiet;
 }
 
 static bool has_news(const struct node_agent *a)
@@ -141,13 +239,14 @@ int hf_node_write_report(struct hf_node *node, struct node_agent *a, struct hf_i
     if (!has_news(a) || a->reg != REG_HOLDS || !a->settled || a->process != PROCESS_BEGUN ||
         !hf_node_lease_holds(node) || !hf_node_is_told(node, a))
         return NODE_GO_ON;
+    take_back_words(a);
     take_back_progress(a);
     fill_report(node, a, &report);
     err = show(&report, &text);
     if (err != HF_OK)
         return err;
     same = a->has_reported && a->reported != NULL && strcmp(a->reported, text) == 0;
-    due_at = a->reported_at + (same ? node->policy.report_quiet : report_distance(node));
+    due_at = a->reported_at + (same ? quiet_distance(node, a) : report_distance(node));
     if (a->has_reported && node->now < due_at) {
         free(text);
         hf_node_wake(a, due_at);

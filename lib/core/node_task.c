@@ -98,6 +98,7 @@ static void take_progress(const struct hf_node *node, struct node_agent *a,
     a->percent = report->progress->percent;
     hf_node_keep_text(a->note, report->progress->note);
     a->progress_wall = node->wall;
+    hf_node_note_word(node, a);
 }
 
 static int write_task(struct hf_node *node, struct node_agent *a, struct node_ask *ask,

@@ -251,6 +251,14 @@ int hf_node_get_view(const struct hf_node *node, const char *agent, hf_ms now,
     return HF_OK;
 }
 
+const Holdfast__V1__Health__Inquiry *hf_node_get_inquiry(const struct hf_node *node,
+                                                         const char *agent)
+{
+    const struct node_agent *a = hf_node_find(node, agent);
+
+    return a != NULL ? hf_node_find_inquiry(a) : NULL;
+}
+
 const char *hf_node_get_agent(const struct hf_node *node, size_t index)
 {
     return index < node->agent_count ? node->agents[index]->name : NULL;

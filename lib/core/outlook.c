@@ -1,11 +1,14 @@
 #include "core/outlook.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/id.h"
 #include "core/moments.h"
 #include "core/plan.h"
 #include "core/rows.h"
+
+#define LIFE_REVISIONS (UINT64_C(1) << 48) /* a generation has at most */
 
 hf_ms hf_outlook_written(const ProtobufCMessage *record)
 {
@@ -92,6 +95,18 @@ static struct hf_outlook of_gone(const struct hf_agent *owner)
     return (struct hf_outlook){ .what = "it is reset: its owner is gone" };
 }
 
+/* Its owner, who is live, was asked why it does not move, and did not answer yet. */
+static bool is_asked_about(const struct hf_agent *owner, const char *task)
+{
+    const Holdfast__V1__Health *health = hf_agent_health(owner);
+    const Holdfast__V1__Health__Inquiry *inquiry = health != NULL ? health->inquiry : NULL;
+
+    return inquiry != NULL && !inquiry->answered && health->next != NULL &&
+           strcmp(inquiry->task, task) == 0 &&
+           (uint64_t)inquiry->incarnation % LIFE_REVISIONS ==
+               (uint64_t)owner->live.seen.create_rev;
+}
+
 static struct hf_outlook of_owned(const struct hf_fleet *fleet, const struct hf_seen_task *seen,
                                   hf_ms since, hf_ms now)
 {
@@ -109,6 +124,8 @@ static struct hf_outlook of_owned(const struct hf_fleet *fleet, const struct hf_
         };
     if (task->state == HOLDFAST__V1__TASK__STATE__acknowledged)
         return of_wait(task->state, since, now);
+    if (is_asked_about(owner, task->id))
+        return of_next(hf_agent_health(owner)->next);
     return (struct hf_outlook){ .what = "its owner brings it to an end",
                                 .at = task->expected_completion != NULL
                                           ? hf_moment_read(task->expected_completion)

@@ -32,7 +32,8 @@ enum hf_guard {
     X(SUBMIT) X(JOIN) X(SPEC)                                                                  \
     X(START_BY_COMMAND) X(BOOT_START) X(REJOIN) X(LOCAL_RESTART) X(EXTERNAL_START)             \
     X(REAP) X(CLAIM) X(TASK) X(RELEASE) X(CHECKPOINT) X(REPORT) X(END) X(ADOPT)                \
-    X(RESET) X(ORDER) X(PROMOTE) X(DEMOTE) X(REFUSE) X(WITHDRAW) X(TAKE_BACK) X(REVIEW)                  \
+    X(RESET) X(ORDER) X(PROMOTE) X(DEMOTE) X(REFUSE) X(WITHDRAW) X(TAKE_BACK) X(REVIEW)        \
+    X(END_STALLED)                                                                             \
     X(WANT) X(CANCEL) X(RETRY) X(REMOVE_AGENT) X(SWEEP) X(SWEEP_CHAIN)                         \
     X(REMOVE_TASK) X(REMOVE_HOST)                                                              \
     X(WRITE) X(CLOSE) X(OPERATE) X(LEAD) X(EVENT)                                              \

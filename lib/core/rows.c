@@ -534,6 +534,16 @@ void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
     hf_row_write(plan, term, HEALTH(agent), health, &next->base);
 }
 
+void hf_row_end_stalled(struct hf_plan *plan, const struct hf_term *term,
+                        const struct hf_stalled *stalled)
+{
+    hf_plan_begin_row(plan, HF_ROW_END_STALLED);
+    guard_term(plan, term);
+    guard_mod(plan, REPORT(stalled->agent), &stalled->report);
+    guard_mod(plan, TASK(stalled->task.task->id), &stalled->task.seen);
+    put_over(plan, HEALTH(stalled->agent), &stalled->health, &stalled->next->base);
+}
+
 void hf_row_want(struct hf_plan *plan, const char *agent, const struct hf_seen *wanted,
                  const Holdfast__V1__Wanted *next)
 {

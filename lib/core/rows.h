@@ -228,6 +228,20 @@ void hf_row_review(struct hf_plan *plan, const struct hf_term *term,
 void hf_row_end_by_controller(struct hf_plan *plan, const struct hf_term *term,
                               const char *agent, const struct hf_seen *health,
                               const Holdfast__V1__Health *next);
+
+/* end an incarnation that stands still: also M(report) and M(task), since anything that it says
+ * or does would speak for it. */
+struct hf_stalled {
+    const char *agent;
+    struct hf_seen health;
+    const Holdfast__V1__Health *next; /* with its `end_upto` */
+    struct hf_seen report;
+    struct hf_seen_task task;
+};
+
+void hf_row_end_stalled(struct hf_plan *plan, const struct hf_term *term,
+                        const struct hf_stalled *stalled);
+
 void hf_row_want(struct hf_plan *plan, const char *agent, const struct hf_seen *wanted,
                  const Holdfast__V1__Wanted *next);
 

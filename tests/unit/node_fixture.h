@@ -154,6 +154,8 @@ static inline void on_reply(const struct hf_intent *intent)
         say(" existed");
     if (reply->tasks != 0)
         say(" waiting %zu", reply->tasks);
+    if (reply->nudges != 0)
+        say(" asked %zu", reply->nudges);
     if (reply->stop)
         say(" stop");
     say("\n");

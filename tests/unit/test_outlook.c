@@ -175,6 +175,38 @@ START_TEST(owned_work_follows_its_owner)
 }
 END_TEST
 
+static const struct {
+    const char *task;
+    int64_t life; /* that was asked, after the present one */
+    bool answered, counts;
+} INQUIRIES[] = { { "t", 0, false, true },
+                  { "t", INT64_C(1) << 48, false, true }, /* of another generation */
+                  { "t", -1, false, false },
+                  { "t", 0, true, false },
+                  { "u", 0, false, false } };
+
+START_TEST(what_its_owner_was_asked_comes_first)
+{
+    char json[400], owner[200];
+    int64_t life;
+
+    life = tell(HF_KEY_AGENT_LIVE, "a", "{\"host\":\"h\"}");
+    (void)snprintf(owner, sizeof owner,
+                   ",\"owner\":{\"agent\":\"a\",\"incarnation\":{\"createRevision\":\"%lld\"}}",
+                   (long long)life);
+    (void)snprintf(json, sizeof json,
+                   "{\"state\":\"stuck\",\"next\":{\"what\":\"unless it answers\",\"at\":"
+                   "\"2026-09-21T14:13:29Z\"},\"inquiry\":{\"task\":\"%s\",\"incarnation\":"
+                   "\"%lld\",\"answered\":%s}}",
+                   INQUIRIES[_i].task, (long long)(life + INQUIRIES[_i].life),
+                   INQUIRIES[_i].answered ? "true" : "false");
+    (void)tell(HF_KEY_HEALTH, "a", json);
+    expect(ask_state("in_progress", owner, 0),
+           INQUIRIES[_i].counts ? "unless it answers" : "its owner brings it to an end",
+           INQUIRIES[_i].counts ? INT64_C(1790000009000) : 0);
+}
+END_TEST
+
 START_TEST(what_has_ended_waits_for_nobody_but_a_person)
 {
     expect(ask_state("completed", "", 0), "nothing", 0);
@@ -227,6 +259,7 @@ int main(void)
     tcase_add_test(t, a_record_says_when_it_was_written);
     tcase_add_test(t, pending_work_waits_for_its_role);
     tcase_add_test(t, owned_work_follows_its_owner);
+    tcase_add_loop_test(t, what_its_owner_was_asked_comes_first, 0, COUNT(INQUIRIES));
     tcase_add_test(t, what_has_ended_waits_for_nobody_but_a_person);
     tcase_add_test(t, an_agent_has_an_outlook_before_the_leader_wrote_one);
     return run("core/outlook", t);

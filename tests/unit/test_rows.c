@@ -646,6 +646,23 @@ START_TEST(end_by_controller_and_by_operator)
 }
 END_TEST
 
+START_TEST(end_of_one_that_stands_still)
+{
+    Holdfast__V1__Task owned = HOLDFAST__V1__TASK__INIT;
+
+    owned.id = (char *)"t";
+    hf_row_end_stalled(
+        &plan, &TERM,
+        &(struct hf_stalled){ .agent = "a",
+                              .health = { .mod_rev = 8 },
+                              .next = &health,
+                              .report = { .mod_rev = 9 },
+                              .task = { .seen = { .mod_rev = 7 }, .task = &owned } });
+    expect("if create(controller/leader) = 5, lease(controller/leader) = 7b, "
+           "mod(agents/a/report) = 9, mod(tasks/t) = 7, mod(health/a) = 8 then put health/a");
+}
+END_TEST
+
 START_TEST(any_other_operator_write)
 {
     Holdfast__V1__Host next = HOLDFAST__V1__HOST__INIT;
@@ -762,6 +779,7 @@ int main(void)
     tcase_add_test(t, remove_task);
     tcase_add_test(t, an_entry_of_the_audit_trail);
     tcase_add_test(t, end_by_controller_and_by_operator);
+    tcase_add_test(t, end_of_one_that_stands_still);
     tcase_add_test(t, any_other_operator_write);
     tcase_add_test(t, cancel_and_retry);
     tcase_add_test(t, removals);

@@ -1,0 +1,231 @@
+/* What an agent says, when that is written, and what it is asked. */
+#include "unit/node_fixture.h"
+#include "unit/suite.h"
+
+/* In these words; `beats` and `speaks` as of core/event.h. */
+static void speak(const char *phase, bool beats, bool speaks)
+{
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+    char id[32];
+
+    report.phase = (char *)phase;
+    (void)snprintf(id, sizeof id, "%s", instance("a"));
+    must((struct hf_event){ .kind = HF_EVENT_ASK,
+                            .ask = { .token = ++w.ask,
+                                     .kind = HF_ASK_REPORT,
+                                     .agent = "a",
+                                     .instance_id = id,
+                                     .beats = beats,
+                                     .speaks = speaks,
+                                     .report = &report } });
+}
+
+static void beat(void)
+{
+    speak("thinking", true, false);
+}
+
+/* A moment of the report, as a text that lasts until the next but one. */
+static const char *moment(const char *member)
+{
+    static char texts[4][40];
+    static unsigned turn;
+    const char *report = get("agents/a/report"), *at;
+    char *text = texts[turn++ % 4];
+
+    at = report != NULL ? strstr(report, member) : NULL;
+    text[0] = '\0';
+    if (at != NULL)
+        (void)sscanf(at + strlen(member), "\":\"%39[^\"]", text);
+    return text;
+}
+
+/* It has sent a heartbeat, and is asked why it does nothing else. */
+static void be_asked(int64_t life)
+{
+    char json[300];
+
+    working();
+    beat();
+    ignore();
+    ck_assert_str_ne(moment("saidAt"), "");
+    (void)snprintf(json, sizeof json,
+                   "{\"inquiry\":{\"id\":\"q\",\"incarnation\":\"%lld\",\"task\":\"t\","
+                   "\"text\":\"why?\",\"saidAt\":\"%s\"}}",
+                   (long long)life, moment("saidAt"));
+    put("health/a", json);
+}
+
+START_TEST(a_heartbeat_is_no_word_and_the_first_is_written_at_once)
+{
+    const char *said;
+
+    running();
+    beat();
+    expect("reply 1 OK\n");
+    said = moment("saidAt");
+    ck_assert_str_ne(said, ""); /* its phase is something that it said */
+    ck_assert_str_ne(moment("heartbeatAt"), "");
+    wait(90000);
+    beat();
+    wait(1000);
+    ck_assert_str_eq(moment("saidAt"), said);
+    ck_assert_str_ne(moment("heartbeatAt"), said);
+}
+END_TEST
+
+START_TEST(who_only_announces_something_has_sent_no_heartbeat)
+{
+    running();
+    speak("thinking", false, true);
+    ignore();
+    ck_assert_str_ne(moment("saidAt"), "");
+    ck_assert_str_eq(moment("heartbeatAt"), "");
+    wait(2000);
+    beat();
+    wait(1000);
+    ck_assert_str_ne(moment("heartbeatAt"), "");
+}
+END_TEST
+
+START_TEST(it_hears_of_the_inquiry_until_it_says_something)
+{
+    be_asked(104);
+    ck_assert_str_eq(hf_node_get_inquiry(w.node, "a")->text, "why?");
+    beat();
+    expect("reply 4 OK asked 1\n");
+    speak("writing", true, false);
+    expect("reply 5 OK\n");
+    ck_assert_ptr_null(hf_node_get_inquiry(w.node, "a"));
+    ck_assert_ptr_null(hf_node_get_inquiry(w.node, "nobody"));
+}
+END_TEST
+
+START_TEST(an_inquiry_of_another_life_is_not_for_it)
+{
+    be_asked(103);
+    ck_assert_ptr_null(hf_node_get_inquiry(w.node, "a"));
+    beat();
+    expect("reply 4 OK\n");
+}
+END_TEST
+
+START_TEST(while_it_is_asked_its_heartbeats_are_written_as_often_as_promised)
+{
+    int64_t rev;
+
+    be_asked(104);
+    wait(10000);
+    rev = find(ROOT "agents/a/report")->mod_rev;
+    beat();
+    wait(19000);
+    ck_assert_int_eq(find(ROOT "agents/a/report")->mod_rev, rev);
+    wait(2000);
+    ck_assert_int_gt(find(ROOT "agents/a/report")->mod_rev, rev);
+}
+END_TEST
+
+static void act(void)
+{
+    speak("thinking", true, true);
+}
+static void announce(void)
+{
+    speak("thinking", false, true);
+}
+static void say_more(void)
+{
+    speak("writing", true, false);
+}
+static void progress(void)
+{
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+    Holdfast__V1__Report__Progress done = HOLDFAST__V1__REPORT__PROGRESS__INIT;
+
+    report.progress = &done;
+    ask_report("a", HF_ASK_PROGRESS, "t", &report);
+}
+
+static void (*const ANSWERS[])(void) = { act, announce, say_more, progress };
+
+START_TEST(an_answer_is_written_at_once_be_it_in_the_same_words)
+{
+    const char *said;
+
+    be_asked(104);
+    wait(1000);
+    said = moment("saidAt");
+    ANSWERS[_i]();
+    run_node();
+    ck_assert_str_ne(moment("saidAt"), said);
+    ck_assert_ptr_null(hf_node_get_inquiry(w.node, "a"));
+}
+END_TEST
+
+START_TEST(every_word_is_another_one_though_the_clock_stands_still)
+{
+    const char *said;
+
+    running();
+    act();
+    ignore();
+    said = moment("saidAt");
+    act();
+    wait(61000);
+    ck_assert_str_ne(moment("saidAt"), said);
+}
+END_TEST
+
+START_TEST(a_new_link_does_not_take_a_heartbeat_for_a_word)
+{
+    const char *said;
+
+    be_asked(104);
+    said = moment("saidAt");
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    ignore();
+    ck_assert_ptr_nonnull(hf_node_get_inquiry(w.node, "a"));
+    beat();
+    ck_assert_ptr_nonnull(hf_node_get_inquiry(w.node, "a"));
+    wait(61000);
+    ck_assert_str_eq(moment("saidAt"), said);
+}
+END_TEST
+
+START_TEST(what_it_said_holds_in_its_next_life_too)
+{
+    const char *said;
+
+    working();
+    beat();
+    ignore();
+    said = moment("saidAt");
+    lose_lease();
+    lease_is(HF_LEASE_HELD, 43, false);
+    wait(61000); /* there is no hurry: thousands may be back at once */
+    has("agents/a/report", "\"leaseId\":\"43\"");
+    ck_assert_str_eq(moment("saidAt"), said);
+    ck_assert_str_ne(moment("heartbeatAt"), "");
+}
+END_TEST
+
+static void add_stories(TCase *t)
+{
+    tcase_add_test(t, a_heartbeat_is_no_word_and_the_first_is_written_at_once);
+    tcase_add_test(t, who_only_announces_something_has_sent_no_heartbeat);
+    tcase_add_test(t, it_hears_of_the_inquiry_until_it_says_something);
+    tcase_add_test(t, an_inquiry_of_another_life_is_not_for_it);
+    tcase_add_test(t, while_it_is_asked_its_heartbeats_are_written_as_often_as_promised);
+    tcase_add_loop_test(t, an_answer_is_written_at_once_be_it_in_the_same_words, 0,
+                        COUNT(ANSWERS));
+    tcase_add_test(t, every_word_is_another_one_though_the_clock_stands_still);
+    tcase_add_test(t, a_new_link_does_not_take_a_heartbeat_for_a_word);
+    tcase_add_test(t, what_it_said_holds_in_its_next_life_too);
+}
+
+int main(void)
+{
+    return run_stories("core/node inquiry", add_stories);
+}
