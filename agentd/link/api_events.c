@@ -21,7 +21,8 @@ static void forget(struct link_call *call)
         *at = call->next;
 }
 
-/* Who begins to listen knows nothing yet: it hears at once whether work waits. */
+/* Who begins to listen knows nothing yet: it hears at once whether work waits, and what it was
+ * asked. */
 void link_call_events(struct link_call *call)
 {
     struct link_process *process = call->process;
@@ -33,6 +34,8 @@ void link_call_events(struct link_call *call)
     process->told_task[0] = '\0';
     link_api_ping(process, true);
     link_api_tell_work(process);
+    process->told_nudge[0] = '\0';
+    link_api_tell_inquiry(process);
 }
 
 static void send_all(struct link_process *process, const char *name,
@@ -99,6 +102,22 @@ void link_api_tell_work(struct link_process *process)
     }
     (void)snprintf(process->told_task, sizeof process->told_task, "%s",
                    task != NULL ? task : "");
+}
+
+void link_api_tell_inquiry(struct link_process *process)
+{
+    Holdfast__V1__NudgeEvent event = HOLDFAST__V1__NUDGE_EVENT__INIT;
+    const Holdfast__V1__Health__Inquiry *inquiry;
+
+    if (process == NULL || process->listeners == NULL)
+        return;
+    inquiry = hf_node_get_inquiry(process->agent->link->node, process->who.agent);
+    if (inquiry == NULL || strcmp(inquiry->id, process->told_nudge) == 0)
+        return;
+    event.id = inquiry->id;
+    event.text = inquiry->text;
+    send_all(process, "nudge", &event.base);
+    (void)snprintf(process->told_nudge, sizeof process->told_nudge, "%s", inquiry->id);
 }
 
 void link_api_ping(struct link_process *process, bool due)

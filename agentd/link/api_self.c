@@ -66,7 +66,8 @@ static void on_said(const struct hf_intent_reply *reply, void *arg)
     Holdfast__V1__HeartbeatReply answer = HOLDFAST__V1__HEARTBEAT_REPLY__INIT;
     Holdfast__V1__HeartbeatReply__Waiting waiting =
         HOLDFAST__V1__HEARTBEAT_REPLY__WAITING__INIT;
-    Google__Protobuf__Duration interval = duration_of(hf_node_policy_default().heartbeat);
+    Google__Protobuf__Duration interval =
+        duration_of(call->process->agent->link->settings->heartbeat);
 
     call->ask = NULL;
     if (reply->err != HF_OK) {
@@ -74,6 +75,7 @@ static void on_said(const struct hf_intent_reply *reply, void *arg)
         return;
     }
     waiting.tasks = reply->tasks < INT32_MAX ? (int32_t)reply->tasks : INT32_MAX;
+    waiting.nudges = (int32_t)reply->nudges;
     waiting.stop = reply->stop || call->process->agent->link->stopping;
     answer.interval = &interval;
     answer.waiting = &waiting;
@@ -88,7 +90,7 @@ static void say(struct link_call *call, link_reply_fn fn)
         link_call_error(call, rc, NULL);
 }
 
-void link_call_heartbeat(struct link_call *call)
+static void take_heartbeat(struct link_call *call, bool speaks)
 {
     ProtobufCMessage *message;
     const Holdfast__V1__Heartbeat *beat;
@@ -100,10 +102,23 @@ void link_call_heartbeat(struct link_call *call)
     beat = (const Holdfast__V1__Heartbeat *)message;
     rc = link_said_take_heartbeat(&call->process->said, beat, &err);
     hf_json_free(message);
-    if (rc != HF_OK)
+    if (rc != HF_OK) {
         link_call_error(call, rc, err.text);
-    else
-        say(call, on_said);
+        return;
+    }
+    call->process->said.speaks |= speaks;
+    say(call, on_said);
+}
+
+void link_call_heartbeat(struct link_call *call)
+{
+    take_heartbeat(call, false);
+}
+
+/* What it does speaks for it, also where it is the same as before. */
+void link_call_activity(struct link_call *call)
+{
+    take_heartbeat(call, true);
 }
 
 static void on_state_said(const struct hf_intent_reply *reply, void *arg)

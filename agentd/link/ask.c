@@ -51,6 +51,9 @@ int link_ask_report(struct link_process *process, link_reply_fn fn, void *arg,
     } else {
         link_said_fill(&process->said, &report);
         ask.report = &report.record;
+        ask.beats = process->said.beats;
+        ask.speaks = process->said.speaks;
+        process->said.beats = process->said.speaks = false;
     }
     return link_ask(process, &ask, fn, arg, ret_ask);
 }

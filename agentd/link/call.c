@@ -151,7 +151,7 @@ static const struct {
 } ROUTES[] = {
     { "GET", "/v1/self", link_call_self },
     { "POST", "/v1/heartbeat", link_call_heartbeat },
-    { "POST", "/v1/activity", link_call_heartbeat },
+    { "POST", "/v1/activity", link_call_activity },
     { "POST", "/v1/state", link_call_state },
     { "GET", "/v1/events", link_call_events },
     { "POST", "/v1/pong", link_call_pong },

@@ -85,6 +85,7 @@ void link_call_ask(struct link_call *call, struct hf_event_ask *ask, link_reply_
 
 void link_call_self(struct link_call *call);
 void link_call_heartbeat(struct link_call *call);
+void link_call_activity(struct link_call *call);
 void link_call_state(struct link_call *call);
 void link_call_pong(struct link_call *call);
 void link_call_leave(struct link_call *call);

@@ -141,6 +141,7 @@ static int make_node(struct link *link)
     cfg.agents = agents;
     cfg.policy.stop_grace = link->settings->stop_grace;
     cfg.policy.start_seconds = link->settings->start_seconds;
+    cfg.policy.heartbeat = link->settings->heartbeat;
     cfg.policy.make_ahead = !link->settings->once;
     link->node = hf_node_new(&cfg);
     free(agents);
@@ -404,6 +405,7 @@ static void look(struct link *link)
         current = link_process_get_current(agent);
         link_ask_recall(current);
         link_api_tell_work(current);
+        link_api_tell_inquiry(current);
     }
     if (link->memo_due)
         link_memo_write(link);

@@ -61,11 +61,12 @@ struct link_process {
     bool report_waits; /* for that */
     bool leaving;      /* it said goodbye, and why: */
     char leave_text[LINK_SAID_TEXT];
-    struct link_call *leavers;    /* are answered when the keeper remembers it */
-    uint64_t told, remembered;    /* how often the keeper was told what to remember, and did */
-    struct link_call *listeners;  /* to what it is told by GET /v1/events */
-    char told_task[HF_NAME_SIZE]; /* the last that they were told waits; "": none does */
-    uint64_t pings, pongs;        /* the newest that was sent, and that was answered */
+    struct link_call *leavers;     /* are answered when the keeper remembers it */
+    uint64_t told, remembered;     /* how often the keeper was told what to remember, and did */
+    struct link_call *listeners;   /* to what it is told by GET /v1/events */
+    char told_task[HF_NAME_SIZE];  /* the last that they were told waits; "": none does */
+    char told_nudge[HF_NAME_SIZE]; /* the last inquiry that they were told of; "": none */
+    uint64_t pings, pongs;         /* the newest that was sent, and that was answered */
     hf_ms pinged_at;
     struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */
     char swept[HF_NAME_SIZE];   /* the task of its own that was looked at for leftovers */

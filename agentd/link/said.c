@@ -52,6 +52,7 @@ int link_said_take_heartbeat(struct link_said *said, const Holdfast__V1__Heartbe
         memcpy(next.task, beat->task, strlen(beat->task) + 1);
     if (beat->status != HOLDFAST__V1__AGENT_STATUS__VALUE__unknown)
         next.status = beat->status;
+    next.beats = true;
     *said = next;
     return HF_OK;
 }
@@ -75,6 +76,7 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
         next.until_s = state->until->seconds;
         next.until_ns = state->until->nanos;
     }
+    next.speaks = true;
     *said = next;
     return HF_OK;
 }
@@ -102,7 +104,10 @@ static bool take_line(struct link_said *said, const char *line, size_t len)
         take_status(said, line + strlen(STATUS), len - strlen(STATUS));
         return true;
     }
-    return len == strlen("WATCHDOG=1") && strncmp(line, "WATCHDOG=1", len) == 0;
+    if (len != strlen("WATCHDOG=1") || strncmp(line, "WATCHDOG=1", len) != 0)
+        return false;
+    said->beats = true;
+    return true;
 }
 
 bool link_said_take_notice(struct link_said *said, const char *text)

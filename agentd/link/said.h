@@ -19,6 +19,8 @@ struct link_said {
     int64_t tokens, errors, sequence;
     bool has_percent;
     double percent;
+    bool beats;  /* since it was last reported: it sent a heartbeat, */
+    bool speaks; /* and said more than that, be it in the same words as before */
     bool has_until;
     int64_t until_s;
     int32_t until_ns;

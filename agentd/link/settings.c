@@ -97,6 +97,18 @@ static const struct hf_option TABLE[] = {
                 "not be started: it is tried on another host, and then held.",
     },
     {
+        .key = "heartbeat",
+        .flag = "heartbeat",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, heartbeat),
+        .min = 1000,
+        .max = 3600000,
+        .preset = "30s",
+        .help =
+            "How often agents are asked to send a heartbeat. It is promised to others: three "
+            "that do not come say that they have stopped.",
+    },
+    {
         .key = "capacity",
         .flag = "capacity",
         .value = "N",

@@ -48,6 +48,7 @@ struct link_settings {
     hf_ms ttl;
     hf_ms stop_grace;
     hf_ms start_seconds;
+    hf_ms heartbeat; /* that agents are asked for */
     int64_t capacity;
     int64_t rate;                 /* requests that a process may make per second */
     const char *state_dir;        /* the keeper's; here only so that the flag is known */

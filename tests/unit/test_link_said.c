@@ -54,6 +54,23 @@ static void expect(const char *part)
     hf_buf_done(&text);
 }
 
+START_TEST(what_only_says_that_it_lives_is_told_from_what_says_more)
+{
+    ck_assert_int_eq(beat("{\"tokens\":-1}"), HF_EINVAL);
+    ck_assert(!said.beats && !said.speaks);
+    ck_assert_int_eq(beat("{}"), HF_OK);
+    ck_assert(said.beats && !said.speaks);
+    said.beats = false;
+    ck_assert(link_said_take_notice(&said, "STATUS=thinking"));
+    ck_assert(!said.beats && !said.speaks);
+    ck_assert(link_said_take_notice(&said, "WATCHDOG=1"));
+    ck_assert(said.beats && !said.speaks);
+    said.beats = false;
+    ck_assert_int_eq(state("{\"state\":\"ready\"}"), HF_OK);
+    ck_assert(!said.beats && said.speaks);
+}
+END_TEST
+
 START_TEST(what_is_left_out_stays_as_it_was)
 {
     ck_assert_int_eq(
@@ -237,6 +254,7 @@ int main(void)
     tcase_add_test(t, a_state_must_be_one);
     tcase_add_loop_test(t, a_notice_is_taken_line_by_line, 0, COUNT(NOTICES));
     tcase_add_test(t, a_status_that_is_too_long_is_cut_between_letters);
+    tcase_add_test(t, what_only_says_that_it_lives_is_told_from_what_says_more);
     tcase_add_test(t, what_was_written_before_holds);
     tcase_add_test(t, what_was_said_since_is_newer);
     tcase_add_test(t, what_others_wrote_is_not_taken_for_its_words);
