@@ -156,6 +156,28 @@ static const struct hf_option TABLE[] = {
         .help = "How long they wait before a person has to look at them.",
     },
     {
+        .key = "task.progress_max",
+        .flag = "progress-max",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_policy, task.progress_max),
+        .min = 1000,
+        .max = 30 * DAY_MS,
+        .preset = "30m",
+        .help = "How long a task that should be done by its expectedCompletion may stand "
+                "still, and its agent say nothing, before the agent is asked why.",
+    },
+    {
+        .key = "task.inquiry_answer",
+        .flag = "inquiry-answer",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_policy, task.inquiry_answer),
+        .min = 1000,
+        .max = 30 * DAY_MS,
+        .preset = "5m",
+        .help = "How long it has to answer. Then it is ended if its heartbeats have "
+                "stopped for as long; otherwise a person is told.",
+    },
+    {
         .key = "checkpoints.keep",
         .flag = "keep-checkpoints",
         .value = "DURATION",
@@ -411,6 +433,8 @@ int ctl_policy_get(const struct ctl_policy *set, struct hf_engine_policy *ret_po
         return rc;
     set_restart(set, &policy.restart);
     set_storm(set, &policy.storm);
+    policy.stall.progress_max = set->task.progress_max;
+    policy.stall.inquiry_answer = set->task.inquiry_answer;
     policy.task = (struct hf_task_policy){ .start_within = set->task.start_within,
                                            .alert_after = set->task.alert_after,
                                            .review_after = set->task.review_after,

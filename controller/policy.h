@@ -22,6 +22,7 @@ struct ctl_policy {
     } recovery;
     struct {
         hf_ms start_within, alert_after, review_after;
+        hf_ms progress_max, inquiry_answer;
         hf_ms keep_chain;
     } task;
     struct ctl_rate {
