@@ -117,6 +117,7 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
     Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
     Holdfast__V1__Root root = HOLDFAST__V1__ROOT__INIT;
     Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+    Holdfast__V1__Report__Progress progress = HOLDFAST__V1__REPORT__PROGRESS__INIT;
 
     hfs_note(&cluster->world, "  %s asks %s %s", agent->config->name, ASKS[kind], agent->task);
     agent->ask = ++cluster->last_token;
@@ -132,8 +133,14 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
                                        .text = "" };
     if (kind == HF_ASK_CLAIM)
         event.ask.until = hfs_process_now(&agent->host->machine) + wait;
+    if (kind == HF_ASK_PROGRESS) {
+        progress.percent = 100.0 * agent->step / (agent->steps + 1);
+        report.progress = &progress;
+        event.ask.report = &report;
+    }
     if (kind == HF_ASK_REPORT) {
-        agent->degraded = !agent->degraded;
+        agent->degraded ^= !agent->beats;
+        event.ask.beats = agent->beats;
         report.status = agent->degraded ? HOLDFAST__V1__AGENT_STATUS__VALUE__degraded
                                         : HOLDFAST__V1__AGENT_STATUS__VALUE__unknown;
         event.ask.report = &report;
@@ -182,6 +189,7 @@ static void look_for_work(struct hfs_agent *agent)
     agent->started = agent->restoring = agent->releasing = false;
     agent->step = 0;
     agent->poisoned = false;
+    agent->standstill = HFS_MOVES;
     if (agent->later_count > 0) {
         take_later(agent);
         return;
@@ -247,10 +255,66 @@ static bool wants_more(const struct hfs_agent *agent)
            hfs_random_percent(&cluster_of(agent)->dice, 25);
 }
 
+/* Dice are thrown only where they decide something: other histories stay as they are. */
+static void draw_standstill(struct hfs_agent *agent)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+
+    if (cluster->cfg.standstill_percent == 0 || agent->stood || !agent->started ||
+        !hfs_random_percent(&cluster->dice, cluster->cfg.standstill_percent))
+        return;
+    agent->stood = true;
+    agent->standstill = HFS_HANGS + (enum hfs_standstill)hfs_random_below(
+                                        &cluster->dice, HFS_STANDSTILLS - HFS_HANGS);
+}
+
+/* It goes on just when it would be ended, and says so or works first. */
+static void nap(struct hfs_agent *agent)
+{
+    struct hfs_cluster *cluster = cluster_of(agent);
+    hf_ms answer = cluster->cfg.inquiry_answer;
+
+    agent->standstill = HFS_MOVES;
+    agent->beats = hfs_random_percent(&cluster->dice, 50);
+    after(agent, cluster->cfg.progress_max + answer / 2 +
+                     (hf_ms)hfs_random_below(&cluster->dice, (uint64_t)answer * 2));
+}
+
+/* Who works does so between heartbeats; who stands still does nothing else. */
+static bool beats(struct hfs_agent *agent)
+{
+    const struct hfs_cluster *cluster = cluster_of(agent);
+    bool moves = agent->standstill == HFS_MOVES;
+
+    if (cluster->cfg.heartbeat == 0 ||
+        (moves &&
+         (agent->beats || (agent->beat_at != 0 &&
+                           cluster->world.now < agent->beat_at + cluster->cfg.heartbeat))))
+        return !moves;
+    agent->beat_at = cluster->world.now;
+    agent->beats = true;
+    ask(agent, HF_ASK_REPORT, 0);
+    return true;
+}
+
+/* True: it does nothing else in this turn, or ever. */
+static bool beats_or_stands(struct hfs_agent *agent)
+{
+    if (agent->standstill == HFS_NAPS)
+        nap(agent);
+    else if (agent->standstill != HFS_HANGS)
+        return beats(agent);
+    return true;
+}
+
 static void work(struct hfs_agent *agent)
 {
     struct hfs_cluster *cluster = cluster_of(agent);
 
+    draw_standstill(agent);
+    if (beats_or_stands(agent))
+        return;
+    agent->beats = false;
     if (agent->restoring) {
         ask(agent, HF_ASK_RESTORE, 0);
     } else if (!agent->started) {
@@ -349,6 +413,18 @@ static void on_completed(struct hfs_agent *agent)
     after(agent, 10);
 }
 
+/* It was asked why it stands still, or goes on standing. */
+static void on_beat_heard(struct hfs_agent *agent, const struct hf_intent_reply *reply)
+{
+    if (agent->standstill == HFS_PONDERS && reply->nudges > 0) {
+        agent->standstill = HFS_MOVES;
+        ask(agent, HF_ASK_PROGRESS, 0);
+    } else {
+        after(agent, agent->standstill != HFS_MOVES ? cluster_of(agent)->cfg.heartbeat
+                                                    : draw_step(agent));
+    }
+}
+
 static bool is_about_task(enum hf_ask_kind kind)
 {
     return kind == HF_ASK_START || kind == HF_ASK_CHECKPOINT || kind == HF_ASK_RESTORE ||
@@ -391,6 +467,8 @@ void hfs_agent_on_reply(struct hfs_agent *agent, uint64_t token,
         on_completed(agent);
     } else if (agent->asked == HF_ASK_RELEASE) {
         look_for_work(agent);
+    } else if (agent->asked == HF_ASK_REPORT && agent->beats) {
+        on_beat_heard(agent, reply);
     } else if (agent->asked == HF_ASK_RESTORE) {
         take_task(agent, reply->task->id, reply->seq);
     } else {

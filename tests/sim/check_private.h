@@ -54,6 +54,8 @@ struct c_agent {
     int64_t passed_lease;         /* the lease it had then, */
     hf_ms passed_at;              /* and when that was withdrawn, */
     int64_t passed_term;          /* by whom */
+    char inquiry[HFS_NAME];       /* the last that it was asked, */
+    hf_ms asked_at, reported_at;  /* when, and when its last report was written */
 };
 
 /* A process that began, and the number that it was given to show to others. */
@@ -239,6 +241,10 @@ void hfs_check_judge_promoted(struct hfs_check *check, const struct c_task *old)
 void hfs_check_judge_demoted(struct hfs_check *check, const struct c_task *old);
 void hfs_check_note_running(struct hfs_check *check, struct c_task *task,
                             Holdfast__V1__Task__State before, bool by_controller);
+
+/* check_stalled.c: who is ended because it stands still. */
+void hfs_check_judge_stalled(struct hfs_check *check, const struct c_change *change);
+void hfs_check_apply_inquiry(struct hfs_check *check, const struct c_change *change);
 
 /* check_txn.c: a Txn by itself. */
 void hfs_check_judge_repeat(struct hfs_check *check, const struct hfs_letter *letter);

@@ -635,6 +635,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
         judge_command(check, change);
         judge_refusal(check, change);
         break;
+    case HF_KEY_HEALTH: hfs_check_judge_stalled(check, change); break;
     case HF_KEY_LEADER: hfs_check_judge_leader(check, change); break;
     case HF_KEY_CLOCK: hfs_check_judge_clock(check, change); break;
     default: break;
@@ -654,7 +655,13 @@ void hfs_check_apply(struct hfs_check *check, const struct c_change *change)
         hfs_check_apply_recovery(check, change);
         hfs_check_apply_promise(check, change);
         break;
-    case HF_KEY_HEALTH: hfs_check_apply_health(check, change); break;
+    case HF_KEY_AGENT_REPORT:
+        hfs_check_agent(check, change->key.name)->reported_at = check->world->now;
+        break;
+    case HF_KEY_HEALTH:
+        hfs_check_apply_health(check, change);
+        hfs_check_apply_inquiry(check, change);
+        break;
     case HF_KEY_CLOCK: hfs_check_apply_clock(check, change); break;
     case HF_KEY_PENDING:
         hfs_check_task(check, change->key.sub)->indexed = !change->deleted;

@@ -34,6 +34,16 @@ enum hfs_program_kind {
     HFS_PROGRAM_KINDS, /* how many */
 };
 
+/* How it stands still with a task. */
+enum hfs_standstill {
+    HFS_MOVES,
+    HFS_HANGS,   /* nothing comes of it any more */
+    HFS_STALLS,  /* its heartbeats come, and nothing else */
+    HFS_PONDERS, /* likewise, until it is asked why: then it goes on */
+    HFS_NAPS,    /* nothing comes of it for about as long as it is waited for */
+    HFS_STANDSTILLS,
+};
+
 struct hfs_agent_config {
     char name[HFS_TEXT];
     char role[HFS_TEXT];
@@ -74,6 +84,12 @@ struct hfs_cluster_config {
     bool calm;                 /* no message is slow: moments can be judged, too */
     bool priorities;           /* tasks have some */
     uint32_t running_max;      /* tasks of one role that may run at once; 0: any number */
+    hf_ms expected;            /* tasks should be done so long after they were given out */
+    hf_ms heartbeat;           /* programs send heartbeats so often */
+    hf_ms progress_max;        /* of the controllers, as is the next; 0: as by default */
+    hf_ms inquiry_answer;
+    uint8_t standstill_percent; /* turns in which a program begins to, once in its life; a
+                                 * person who is told of it restarts it */
 };
 
 struct hfs_cluster;
@@ -113,6 +129,10 @@ struct hfs_agent {
     unsigned step, steps;
     size_t body; /* of the checkpoint that it asked to keep */
     bool started, leaving, degraded;
+    enum hfs_standstill standstill;
+    bool stood;     /* it did so once */
+    bool beats;     /* what it reports is a heartbeat, */
+    hf_ms beat_at;  /* and when it sent the last one */
     bool releasing; /* it gives its task back */
     bool restoring; /* it has a task, and asks what to go on from */
     bool poisoned;  /* it went on from a checkpoint that kills */

@@ -21,11 +21,15 @@ struct hfs_brain {
 static void on_intent(const struct hf_intent *intent, void *arg)
 {
     struct hfs_brain *brain = arg;
+    struct hfs_cluster *cluster = brain->controller->cluster;
 
-    if (intent->kind == HF_INTENT_ALERT)
-        hfs_note(&brain->controller->cluster->world, "%s alerts of %s: %s; next: %s",
-                 brain->controller->name, hfs_alert_subject(&intent->alert), intent->alert.why,
-                 intent->alert.next);
+    if (intent->kind != HF_INTENT_ALERT)
+        return;
+    hfs_note(&cluster->world, "%s alerts of %s: %s; next: %s", brain->controller->name,
+             hfs_alert_subject(&intent->alert), intent->alert.why, intent->alert.next);
+    if (intent->alert.kind == HOLDFAST__V1__EVENT__KIND__stalled &&
+        cluster->cfg.standstill_percent > 0)
+        hfs_person_restart(cluster, intent->alert.agent);
 }
 
 /* Life. */
@@ -128,6 +132,10 @@ static struct hf_engine_policy policy_of(const struct hfs_cluster *cluster)
     if (cluster->cfg.keep_chain != 0)
         policy.task.keep_chain = cluster->cfg.keep_chain;
     policy.task.running_max = cluster->cfg.running_max;
+    if (cluster->cfg.progress_max != 0)
+        policy.stall.progress_max = cluster->cfg.progress_max;
+    if (cluster->cfg.inquiry_answer != 0)
+        policy.stall.inquiry_answer = cluster->cfg.inquiry_answer;
     if (mutants == 0)
         return policy;
     if ((mutants & hf_mutant_bit(HF_MUTANT_ONE_GRACE)) != 0)

@@ -12,7 +12,7 @@
 #include "sim/profile.h"
 #include "sim/replay.h"
 
-enum { WHY = 200, INVARIANTS = 13, NAME = 24, JOBS = 64, FEW = 8 };
+enum { WHY = 200, INVARIANTS = 15, NAME = 24, JOBS = 64, FEW = 8 };
 
 /* A history that failed. */
 struct failure {

@@ -38,6 +38,7 @@ struct letter {
     Holdfast__V1__Checkpoint entry;
     Holdfast__V1__Root root;
     Holdfast__V1__Report report;
+    Holdfast__V1__Report__Progress progress;
 };
 
 static void on_letter(struct hfs_timer *timer)
@@ -108,6 +109,10 @@ void hfs_link_tell(struct hfs_host *host, const struct hf_event *event)
         if (event->ask.report != NULL) {
             letter->report = *event->ask.report;
             letter->event.ask.report = &letter->report;
+        }
+        if (event->ask.report != NULL && event->ask.report->progress != NULL) {
+            letter->progress = *event->ask.report->progress;
+            letter->report.progress = &letter->progress;
         }
         if (event->ask.checkpoint != NULL) {
             letter->entry = *event->ask.checkpoint;
@@ -400,6 +405,8 @@ static struct hf_node_policy policy_of(const struct hfs_cluster *cluster)
 {
     struct hf_node_policy policy = hf_node_policy_default();
 
+    if (cluster->cfg.heartbeat > 0)
+        policy.heartbeat = cluster->cfg.heartbeat;
     if (lacks(cluster, HF_MUTANT_ENDLESS_FREEZE))
         policy.frozen_max *= 100;
     if (lacks(cluster, HF_MUTANT_NO_POISON))

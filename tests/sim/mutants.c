@@ -173,6 +173,10 @@ static const struct hfs_mutant MUTANTS[] = {
     SAME(REVIEW, RECOVERY, "again", BY_OWNED),
     DROP(REVIEW_OWNER_GONE, REVIEW, AGENT_LIVE, GONE, "again watches", NULL, .open = RARE),
 
+    TERM(END_STALLED, "quiet", NULL),
+    SAME(END_STALLED, HEALTH, "quiet", NULL),
+    SAME(END_STALLED, AGENT_REPORT, "quiet", NULL),
+    SAME(END_STALLED, TASK, "quiet", NULL),
     SAME(WANT, WANTED, "aimed", NULL),
     SAME(CANCEL, TASK, "aimed", NULL),
     SAME(RETRY, TASK, "aimed", NULL),

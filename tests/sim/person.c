@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/moments.h"
 #include "core/storm.h"
 #include "core/task.h"
 #include "io/commit.h"
@@ -110,12 +111,17 @@ static void on_committed(const struct hf_commit_result *result, void *arg)
 static void plan_submit(struct hfs_errand *errand, struct hf_plan *plan)
 {
     Holdfast__V1__Task task = HOLDFAST__V1__TASK__INIT;
+    Google__Protobuf__Timestamp expected;
 
     task.id = errand->name;
     task.role = errand->role;
     task.state = HOLDFAST__V1__TASK__STATE__pending;
     if (errand->cluster->cfg.priorities)
         task.priority = errand->name[strlen(errand->name) - 1] % 3;
+    if (errand->cluster->cfg.expected > 0)
+        task.expected_completion = hf_moment_write(HFS_WALL_BEGIN + errand->cluster->world.now +
+                                                       errand->cluster->cfg.expected,
+                                                   &expected);
     if (errand->queued)
         hf_row_enqueue(plan, &task);
     else

@@ -62,6 +62,14 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
     cfg->priorities = profile->priorities;
     if (profile->step_max > 0)
         cfg->step_max = profile->step_max;
+    if (profile->standstills) {
+        cfg->standstill_percent = 20;
+        cfg->keeps_all = true;
+        cfg->expected = 1;
+        cfg->heartbeat = BEAT_MS;
+        cfg->progress_max = QUIET_MS;
+        cfg->inquiry_answer = ANSWER_MS;
+    }
 }
 
 /* Only the submissions stay of what was drawn. */

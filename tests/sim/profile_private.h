@@ -21,6 +21,9 @@ enum {
     OUTAGE_MS = 3800000,
     COMEBACK_MS = 23000,
     PAUSE_MS = 9500,
+    BEAT_MS = 2000,
+    QUIET_MS = 15000,
+    ANSWER_MS = 10000,
     PAGE_MS = 3000, /* between the pages of a list, at most */
     SAID = 24       /* what is said and done around a restore, in either past */
 };
@@ -56,6 +59,7 @@ struct hfs_profile {
     bool short_stops; /* whoever stands still does so for less than a lease lasts, */
     bool long_stops;  /* or for so long that nobody leads any more */
     bool deaf;        /* a host that is cut off hears nothing, for long, and is heard */
+    bool standstills; /* some stand still with their tasks, and are asked why */
     bool very_late;   /* every other Txn is kept back, nearly always */
     bool long_run, long_faults, lossy;
     uint32_t running_max; /* tasks of a role that may run at once; 0: any number */

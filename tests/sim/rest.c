@@ -349,8 +349,13 @@ static hf_ms most_work(const struct hfs_rest *rest, const struct hfs_agent *work
                                       : TURN_MS) +
                  TURN_MS;
 
-    return (hf_ms)(rest->recover.limit + 1) * (hf_ms)(worker->steps + 2) * turn * 100 /
-           (100 - cfg->report_percent);
+    turn = turn * (hf_ms)(worker->steps + 2) * 100 / (100 - cfg->report_percent);
+    /* Each of them may stand still, be asked, and be heard of until just before; and another
+     * leader counts anew. */
+    if (cfg->standstill_percent > 0)
+        turn += 2 * (cfg->progress_max + cfg->inquiry_answer +
+                     (cfg->inquiry_answer + 4 * cfg->heartbeat));
+    return (hf_ms)(rest->recover.limit + 1) * turn;
 }
 
 static enum excuse excuse_of(struct hfs_rest *rest, const Holdfast__V1__Task *task,

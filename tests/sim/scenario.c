@@ -172,6 +172,18 @@ static void end_agent(struct play *play, const struct hfs_act *act)
                        (int32_t)act->number, 0);
 }
 
+static void stop_agent(struct play *play, const struct hfs_act *act)
+{
+    struct hfs_agent *agent = find_agent(play, act->name);
+
+    if (agent == NULL)
+        hfs_teller_say(&play->teller, act->name, "does not run");
+    else
+        agent->standstill = act->word == HFS_WORD_AGENT_HANGS    ? HFS_HANGS
+                            : act->word == HFS_WORD_AGENT_STALLS ? HFS_STALLS
+                                                                 : HFS_PONDERS;
+}
+
 static void spoil_body(struct play *play, const struct hfs_act *act)
 {
     for (size_t i = play->cluster->body_count; i-- > 0;) {
@@ -349,6 +361,9 @@ static bool do_act(struct play *play, const struct hfs_act *act)
     case HFS_WORD_WAIT_STATE: return wait_until(play, act);
     case HFS_WORD_AGENT_CRASH:
     case HFS_WORD_AGENT_STATUS: end_agent(play, act); break;
+    case HFS_WORD_AGENT_HANGS:
+    case HFS_WORD_AGENT_STALLS:
+    case HFS_WORD_AGENT_PONDERS: stop_agent(play, act); break;
     case HFS_WORD_CORRUPT:
     case HFS_WORD_LOSE:
     case HFS_WORD_POISON: spoil_body(play, act); break;

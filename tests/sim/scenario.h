@@ -30,13 +30,18 @@
     X(KEEPS_ALL,          "checkpoint after every step")                                       \
     X(KEEPS_NONE,         "no checkpoints")                                                    \
     X(OWN_FILES,          "hosts share no files")                                              \
-    X(RUNNING_MAX,        "at most COUNT tasks of a role run")
+    X(RUNNING_MAX,        "at most COUNT tasks of a role run")                                \
+    X(EXPECTED,           "tasks should take TIME")                                            \
+    X(HEARTBEATS,         "heartbeats every TIME")
 
 #define HFS_ACTIONS(X)                                                                         \
     X(TASK,               "task NAME for NAME")                                                \
     X(TASK_QUEUED,        "task NAME for NAME queued")                                         \
     X(AGENT_CRASH,        "agent AGENT crash")                                                 \
     X(AGENT_STATUS,       "agent AGENT exit COUNT")                                            \
+    X(AGENT_HANGS,        "agent AGENT hangs")                                                 \
+    X(AGENT_STALLS,       "agent AGENT stalls")                                                \
+    X(AGENT_PONDERS,      "agent AGENT stalls until it is asked")                              \
     X(HOST_CRASH,         "host HOST crash")                                                   \
     X(HOST_START,         "host HOST start")                                                   \
     X(HOST_LEAVE,         "host HOST leave")                                                   \

@@ -233,6 +233,8 @@ static bool set_up(struct hfs_cluster_config *cluster, const struct hfs_act *act
     case HFS_WORD_KEEPS_NONE: cluster->keeps_none = true; return true;
     case HFS_WORD_OWN_FILES: cluster->own_files = true; return true;
     case HFS_WORD_RUNNING_MAX: cluster->running_max = act->number; return true;
+    case HFS_WORD_EXPECTED: cluster->expected = act->time; return true;
+    case HFS_WORD_HEARTBEATS: cluster->heartbeat = act->time; return true;
     default: return false;
     }
 }
