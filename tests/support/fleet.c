@@ -127,7 +127,9 @@ void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options 
     struct hft_etcd_options quick = *options;
 
     quick.no_fsync = true;
-    *fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS, .role = "r", .agent_options = "" };
+    *fleet = (struct hft_fleet){
+        .ttl = HFT_FLEET_TTL_MS, .role = "r", .agent_options = "", .host_options = ""
+    };
     hft_etcd_start(&fleet->etcd, &quick);
     hft_history_start(&fleet->history, &fleet->etcd);
     hft_client_open(&fleet->hand, fleet->etcd.endpoint, NULL);
@@ -281,8 +283,9 @@ void hft_fleet_host(struct hft_fleet *fleet, unsigned i, ...)
     if (fleet->files == HFT_FILES_SHARED)
         (void)snprintf(directory, sizeof directory, "  directory: %s/shared\n",
                        fleet->etcd.dir.path);
-    write_file(fleet, config, "host: h%u\nlaunchers: [worker.yaml]\n%s%s%s%s%s", i + 1,
-               list[0] != '\0' ? "agents: [" : "", list, list[0] != '\0' ? "]\n" : "",
+    write_file(fleet, config, "host: h%u\nlaunchers: [worker.yaml]\n%s%s%s%s%s%s", i + 1,
+               fleet->host_options, list[0] != '\0' ? "agents: [" : "", list,
+               list[0] != '\0' ? "]\n" : "",
                fleet->files != HFT_FILES_NONE ? "checkpoints:\n  store: file\n" : "",
                directory);
     hft_fleet_host_again(fleet, i);

@@ -31,7 +31,8 @@ struct hft_fleet {
     char endpoint[HFT_ENDPOINT_MAX]; /* ... the etcd that they and controllers use */
     enum { HFT_FILES_NONE, HFT_FILES_OWN, HFT_FILES_SHARED } files; /* of those: checkpoints */
     const char *role;          /* of agents of hosts that are started from now on: "r"; ... */
-    const char *agent_options; /* ... and more lines for their files */
+    const char *agent_options; /* ... and more lines for their files, */
+    const char *host_options;  /* ... and for those of the hosts */
     char ledger[HFT_PATH_MAX + 32];
     char crashed[HFT_PATH_MAX + 32]; /* made by whoever reached its crash point */
 };
