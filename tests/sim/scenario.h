@@ -30,7 +30,7 @@
     X(KEEPS_ALL,          "checkpoint after every step")                                       \
     X(KEEPS_NONE,         "no checkpoints")                                                    \
     X(OWN_FILES,          "hosts share no files")                                              \
-    X(RUNNING_MAX,        "at most COUNT tasks of a role run")                                \
+    X(RUNNING_MAX,        "at most COUNT tasks of a role run")                                 \
     X(EXPECTED,           "tasks should take TIME")                                            \
     X(HEARTBEATS,         "heartbeats every TIME")
 
