@@ -213,6 +213,8 @@ static void take_task(struct hfs_agent *agent, const char *task, int64_t checkpo
     hfs_check_goes_on(cluster->check, agent->config->name, agent->instance, task, checkpoint);
     if (agent->config->kind != HFS_LAZY)
         ask(agent, HF_ASK_START, 0);
+    else
+        hfs_timer_stop(&cluster->world, &agent->timer); /* of the claim that was answered */
 }
 
 static void die(struct hfs_agent *agent, int32_t status)

@@ -127,7 +127,7 @@ static bool may_run(struct hfs_cluster *cluster, const struct hfs_agent_config *
 
 static bool works(const struct hfs_agent_config *agent, const char *role)
 {
-    return strcmp(agent->role, role) == 0 && agent->kind != HFS_IDLE;
+    return strcmp(agent->role, role) == 0 && agent->kind != HFS_IDLE && agent->kind != HFS_LAZY;
 }
 
 bool hfs_rest_has_agent(const char *role, void *arg)
