@@ -412,6 +412,7 @@ void hfs_check_begins(struct hfs_check *check, const char *agent, const char *in
                           agent, instance, known->life.instance);
     known->begun_rev = create_rev;
     memcpy(known->begun_boot, known->life.boot, HFS_NAME);
+    known->begun_at = check->world->now;
     note_begun(check, agent, instance, incarnation);
 }
 

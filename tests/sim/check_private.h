@@ -45,7 +45,8 @@ struct c_agent {
     int64_t exit_mod;             /* but of something after this revision */
     char exit_instance[HFS_NAME]; /* the last process whose end was written */
     int64_t begun_rev;            /* incarnation that a process last began as, and ... */
-    char begun_boot[HFS_NAME];    /* ... the agentd that let it go */
+    char begun_boot[HFS_NAME];    /* ... the agentd that let it go, */
+    hf_ms begun_at;               /* and when */
     struct hf_backoff orders;     /* when starts were ordered */
     hf_ms next_start;             /* that was promised, on the cluster clock; 0: none */
     struct hf_backoff recovered;  /* when tasks of lives that had ended were recovered, */

@@ -94,7 +94,8 @@ static const char *boot_of(const struct hfs_check *check, const struct c_change 
 }
 
 /* By whose word a process is started: its agentd's, once per boot and while nobody leads, or by
- * a command, which is used up by it. A process that was there before only registers again. */
+ * a command, which is used up by it. A process that was there before only registers again. What
+ * the agentd sent before another start was ordered may come after that, and is reaped. */
 static void judge_start(struct hfs_check *check, const struct c_agent *agent,
                         const struct c_change *change)
 {
@@ -109,6 +110,7 @@ static void judge_start(struct hfs_check *check, const struct c_agent *agent,
         hfs_check_violate(check, "I8 %s is started on %s beside the start that was ordered",
                           agent->name, live->host);
     if (!rejoins && !hfs_check_is_void(check) && check->leader_rev != 0 &&
+        check->letter->made_at > agent->begun_at &&
         strcmp(agent->begun_boot, boot_of(check, change, scratch)) == 0)
         hfs_check_violate(check, "I8 the agentd of %s starts %s again by itself", live->host,
                           agent->name);
@@ -261,6 +263,15 @@ static void judge_adopted(struct hfs_check *check, const struct c_task *old,
     check->counts.adopted++;
 }
 
+/* Its owner had the time to begin with it, and anyone may have it now: nobody died of it. */
+static bool is_taken_back(const struct hfs_check *check, const struct c_task *old,
+                          const Holdfast__V1__Task *task)
+{
+    return old->state == HOLDFAST__V1__TASK__STATE__acknowledged &&
+           check->world->now - old->taken_at >= HFS_UNSTARTED &&
+           task->state == HOLDFAST__V1__TASK__STATE__pending && task->attempt == old->attempt;
+}
+
 /* Its owner is not its owner any more. */
 static void judge_dropped(struct hfs_check *check, const struct c_task *old,
                           const struct c_change *change)
@@ -270,8 +281,7 @@ static void judge_dropped(struct hfs_check *check, const struct c_task *old,
     if (wrote(old, change->record, HF_WRITER_CONTROLLER)) {
         const struct c_life *life = &hfs_check_agent(check, old->owner)->life;
 
-        if (old->state == HOLDFAST__V1__TASK__STATE__acknowledged &&
-            check->world->now - old->taken_at >= HFS_UNSTARTED)
+        if (is_taken_back(check, old, (const Holdfast__V1__Task *)change->record))
             return;
         if (life->present && life->create_rev == old->owner_rev)
             hfs_check_violate(check, "I7 %s was reset while %s, its owner, is alive as %lld",

@@ -7,9 +7,10 @@
 
 #include "sim/check.h"
 
-#define NS     "/holdfast/sim/"
-#define LIVE_1 "{\"host\":\"h1\",\"bootId\":\"b1\",\"instanceId\":\"i1\",\"ttl\":\"15s\"}"
-#define LIVE_2 "{\"host\":\"h2\",\"bootId\":\"b2\",\"instanceId\":\"i2\",\"ttl\":\"15s\"}"
+#define NS         "/holdfast/sim/"
+#define LIVE_1     "{\"host\":\"h1\",\"bootId\":\"b1\",\"instanceId\":\"i1\",\"ttl\":\"15s\"}"
+#define LIVE_2     "{\"host\":\"h2\",\"bootId\":\"b2\",\"instanceId\":\"i2\",\"ttl\":\"15s\"}"
+#define LIVE_OTHER "{\"host\":\"h1\",\"bootId\":\"b1\",\"instanceId\":\"i3\",\"ttl\":\"15s\"}"
 #define OWNED                                                                                  \
     "\"owner\":{\"agent\":\"a\",\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"2\"}}"
 
@@ -20,9 +21,10 @@ static struct hfs_etcd *etcd;
 static struct hfs_check *check;
 static struct hfs_process agentd, controller;
 
-static void serve(const struct hfs_process *from, const struct hfs_request *request)
+static void serve_late(const struct hfs_process *from, const struct hfs_request *request,
+                       hf_ms made_at)
 {
-    struct hfs_letter *letter = hfs_letter_new(request, world.now);
+    struct hfs_letter *letter = hfs_letter_new(request, made_at);
     struct hfs_answer *answer = NULL;
     int leader = hfs_etcd_get_leader(etcd);
 
@@ -33,6 +35,11 @@ static void serve(const struct hfs_process *from, const struct hfs_request *requ
     hfs_check_commit(check, from);
     free(answer);
     hfs_letter_unref(letter);
+}
+
+static void serve(const struct hfs_process *from, const struct hfs_request *request)
+{
+    serve_late(from, request, world.now);
 }
 
 static void grant(const struct hfs_process *to, int64_t lease)
@@ -300,6 +307,40 @@ START_TEST(i7_a_reset_while_the_owner_lives)
 }
 END_TEST
 
+/* Who leads takes it from an owner that lives, and has not begun with it in two minutes. */
+static void take_back(const char *state)
+{
+    char text[200];
+
+    put(&agentd, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"acknowledged\"," OWNED "}", 0);
+    world.now = 1000;
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
+    world.now = 125000;
+    (void)snprintf(text, sizeof text,
+                   "{\"id\":\"t\",\"role\":\"r\",\"state\":\"%s\","
+                   "\"opIds\":{\"controller\":\"x\"}}",
+                   state);
+    if (strcmp(state, "pending") == 0)
+        put_two(&controller, NS "tasks/t", text, NS "pending/r/t", "{}");
+    else
+        put(&controller, NS "tasks/t", text, 0);
+}
+
+START_TEST(i7_a_review_while_the_owner_lives)
+{
+    take_back("needs_review");
+    expect("I7");
+}
+END_TEST
+
+START_TEST(what_nobody_begins_with_may_be_taken_back)
+{
+    take_back("pending");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 START_TEST(i8_a_start_of_one_that_lives)
 {
     world.now = 1000;
@@ -316,6 +357,37 @@ START_TEST(i8_one_life_that_begins_twice)
     ck_assert_ptr_null(hfs_check_get_violation(check));
     hfs_check_begins(check, "a", "i1", 2);
     expect("I8");
+}
+END_TEST
+
+/* What an agentd asked for at that moment arrives after a process of it has come and gone,
+ * while somebody leads. */
+static void start_after_the_end(hf_ms made_at)
+{
+    struct hfs_op op = put_op(NS "agents/a/live", LIVE_OTHER, LEASE);
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    world.now = 1000;
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
+    hfs_check_begins(check, "a", "i1", 2);
+    world.now = 2000;
+    erase(&agentd, NS "agents/a/live");
+    world.now = 3000;
+    request.txn.then = (struct hfs_ops){ &op, 1 };
+    serve_late(&agentd, &request, made_at);
+}
+
+START_TEST(i8_an_agentd_that_starts_again_by_itself)
+{
+    start_after_the_end(2500);
+    expect("I8");
+}
+END_TEST
+
+START_TEST(a_start_that_was_asked_for_before_is_not_a_second_one)
+{
+    start_after_the_end(500);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
 }
 END_TEST
 
@@ -533,8 +605,12 @@ int main(void)
     tcase_add_test(t, i13_a_successor_that_goes_on_from_what_its_task_does_not_name);
     tcase_add_test(t, i6_a_final_state_that_is_left);
     tcase_add_test(t, i7_a_reset_while_the_owner_lives);
+    tcase_add_test(t, i7_a_review_while_the_owner_lives);
+    tcase_add_test(t, what_nobody_begins_with_may_be_taken_back);
     tcase_add_test(t, i8_a_start_of_one_that_lives);
     tcase_add_test(t, i8_one_life_that_begins_twice);
+    tcase_add_test(t, i8_an_agentd_that_starts_again_by_itself);
+    tcase_add_test(t, a_start_that_was_asked_for_before_is_not_a_second_one);
     tcase_add_test(t, i9_a_task_that_is_pending_and_not_in_the_index);
     tcase_add_test(t, i3_work_on_what_a_person_took_away);
     tcase_add_test(t, i10_two_processes_at_once);
