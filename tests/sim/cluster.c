@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/provoke.h"
+
 static void on_commit(const struct hfs_process *writer, void *arg)
 {
     struct hfs_cluster *cluster = arg;
@@ -83,6 +85,12 @@ static void on_served(const struct hfs_process *from, struct hfs_letter *letter,
                       cluster->world.now + answer->ttl_s * 1000);
 }
 
+static void on_withheld(const struct hfs_process *from, const struct hfs_letter *letter,
+                        void *arg)
+{
+    hfs_provoke(arg, from, letter);
+}
+
 static void init_host(struct hfs_cluster *cluster, unsigned number)
 {
     struct hfs_host *host = &cluster->hosts[number];
@@ -136,6 +144,7 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     cluster->net.on_commit = on_commit;
     cluster->net.on_send = on_send;
     cluster->net.on_served = on_served;
+    cluster->net.on_withheld = on_withheld;
     cluster->net.arg = cluster;
     hfs_process_init(&cluster->person, &cluster->world, "person");
     cluster->person.role = HFS_PERSON;
@@ -156,6 +165,7 @@ void hfs_cluster_free(struct hfs_cluster *cluster)
     if (cluster == NULL)
         return;
     cluster->world.note = NULL;
+    hfs_provoke_no_more(cluster);
     hfs_person_done(cluster);
     for (unsigned i = 0; i < cluster->cfg.hosts; i++)
         hfs_keeper_crash(&cluster->hosts[i]);

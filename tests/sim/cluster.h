@@ -196,9 +196,18 @@ struct hfs_ear {
     void *arg;
 };
 
+/* What is about to happen because a Txn is kept back (sim/provoke.h). */
+struct hfs_provocation {
+    struct hfs_timer timer;
+    enum hf_key_kind kind; /* of what it compares */
+    char name[HFS_TEXT];
+    const struct hfs_process *from;
+};
+
 struct hfs_cluster {
     struct hfs_cluster_config cfg;
     struct hfs_ear ear;
+    struct hfs_provocation provocation;
     struct hfs_world world;
     struct hfs_etcd *etcd;
     struct hfs_net net;

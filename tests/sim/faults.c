@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "schema/json.h"
+#include "sim/provoke.h"
 #include "sim/run.h"
 
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -515,6 +516,7 @@ void hfs_trouble_heal(struct hfs_trouble *trouble)
         undo(trouble, &ending->fault);
         free(ending);
     }
+    hfs_provoke_no_more(cluster);
     cluster->cfg.make_fail_percent = 0;
     for (unsigned i = 0; i < cluster->cfg.hosts; i++)
         hfs_keeper_start(&cluster->hosts[i]);

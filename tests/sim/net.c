@@ -396,6 +396,8 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
         post_late(exchange);
         if (hfs_random_percent(&net->world->random, 50) && !letter->request->txn.rides) {
             letter->withheld = net->aim.at != NULL;
+            if (letter->withheld && net->on_withheld != NULL)
+                net->on_withheld(from, letter, net->arg);
             return exchange; /* else it is a copy that comes late */
         }
     }

@@ -30,6 +30,7 @@ struct hfs_aim {
     const struct hfs_dropped *at; /* NULL: no aim */
     bool drops;                   /* etcd does not get to see that compare */
     bool relapses;                /* they come after a restore, and not before */
+    bool provokes;                /* what they compare is made to change: see sim/provoke.h */
 };
 
 struct hfs_stream;
@@ -61,6 +62,9 @@ struct hfs_net {
     void (*on_commit)(const struct hfs_process *writer, void *arg);
     void (*on_served)(const struct hfs_process *from, struct hfs_letter *letter,
                       const struct hfs_answer *answer, void *arg);
+    /* All of a Txn is kept back with an aim. */
+    void (*on_withheld)(const struct hfs_process *from, const struct hfs_letter *letter,
+                        void *arg);
     void *arg;
     uint64_t requests; /* that were served */
 };

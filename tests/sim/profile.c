@@ -124,6 +124,29 @@ static struct hfs_fault *add_at(struct hfs_run *run, struct hfs_random *dice,
     return fault;
 }
 
+/* An agent dies while nobody leads, and what its agentd does about it by itself is kept back.
+ * The controller comes back, orders the start and is gone again; the hosts do not hear of it.
+ */
+static void orphan(struct hfs_run *run, struct hfs_random *dice, struct hfs_fault *stop)
+{
+    hf_ms back, killed;
+
+    stop->length = LONG_MS / 2 + stop->length % LONG_MS;
+    back = stop->at + stop->length;
+    killed = back - 1 - (hf_ms)hfs_random_below(dice, RETURN_MS);
+    add_at(run, dice, HFS_FAULT_KILL_AGENT, killed, (unsigned)hfs_random_below(dice, 10000));
+    for (unsigned i = 0; i < run->cluster.hosts; i++) {
+        struct hfs_fault *cut =
+            add_at(run, dice, HFS_FAULT_CUT_HOST,
+                   killed + BRIEF_MS / 10 + (hf_ms)hfs_random_below(dice, BRIEF_MS), i);
+
+        cut->length = DEAF_MS;
+        cut->b = 0;
+    }
+    add_at(run, dice, HFS_FAULT_CRASH_CONTROLLER,
+           back + RETURN_MS + (hf_ms)hfs_random_below(dice, (uint64_t)RETURN_MS * 4), 0);
+}
+
 /* The first host comes when the backup was made, and the second when that is restored: in
  * either past their agents take the same tasks, at about the same revisions. What the
  * controller does about those that die in the first past is kept back, and arrives in the
@@ -181,6 +204,22 @@ static void relapse_once(struct hfs_run *run, struct hfs_random *dice)
     run->cluster.aim.relapses = true;
 }
 
+static void come_early(struct hfs_run *run)
+{
+    for (unsigned i = 0; i < run->fault_count; i++)
+        run->faults[i].at %= EARLY_MS;
+}
+
+/* Whatever has the compare that is aimed at may be kept back, at any time and for long. */
+static void provoke(struct hfs_run *run, struct hfs_random *dice)
+{
+    struct hfs_fault *late = add_at(run, dice, HFS_FAULT_LATE, 1, 49);
+
+    late->length = run->duration;
+    late->b = 99;
+    run->cluster.aim.provokes = true;
+}
+
 /* All hosts but one go at once, and are away for long. */
 static void lose_most(struct hfs_run *run, struct hfs_random *dice)
 {
@@ -235,6 +274,10 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         relapse(run, &dice);
     if (profile->relapsed)
         relapse_once(run, &dice);
+    if (profile->early)
+        come_early(run);
+    if (profile->provokes)
+        provoke(run, &dice);
     if (profile->storms)
         lose_most(run, &dice);
     if (profile->outage > 0)
@@ -253,6 +296,9 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         if (profile->long_stops && (fault->kind == HFS_FAULT_PAUSE_CONTROLLER ||
                                     fault->kind == HFS_FAULT_CUT_CONTROLLER))
             behead(run, &dice, fault);
+        if (profile->orphans && (fault->kind == HFS_FAULT_PAUSE_CONTROLLER ||
+                                 fault->kind == HFS_FAULT_CUT_CONTROLLER))
+            orphan(run, &dice, fault);
         if (profile->deaf && fault->kind == HFS_FAULT_CUT_HOST)
             deafen(run, &dice, fault);
         else if (profile->chaser != 0 && fault->kind == HFS_FAULT_KILL_AGENT)

@@ -25,6 +25,8 @@ enum {
     QUIET_MS = 15000,
     ANSWER_MS = 10000,
     PAGE_MS = 3000, /* between the pages of a list, at most */
+    EARLY_MS = 2000,
+    BRIEF_MS = 300, /* in which an agentd decides on what has just ended */
     SAID = 24       /* what is said and done around a restore, in either past */
 };
 
@@ -58,9 +60,12 @@ struct hfs_profile {
     bool relapsed;    /* one of any time before, while certain Txns are kept back for it */
     bool short_stops; /* whoever stands still does so for less than a lease lasts, */
     bool long_stops;  /* or for so long that nobody leads any more */
+    bool orphans;     /* ... and leads again for just as long as it takes to order a start */
     bool deaf;        /* a host that is cut off hears nothing, for long, and is heard */
     bool standstills; /* some stand still with their tasks, and are asked why */
     bool very_late;   /* every other Txn is kept back, nearly always */
+    bool provokes;    /* ... always, and what it compares changes then */
+    bool early;       /* what is to be done is known at the beginning */
     bool long_run, long_faults, lossy;
     uint32_t running_max; /* tasks of a role that may run at once; 0: any number */
     bool priorities;      /* and some of them are more urgent than others */
