@@ -241,8 +241,6 @@ static bool tell(const struct hfs_mutant *mutant, const struct result *result)
     else
         (void)printf("%-32s SURVIVES %llu histories: %s\n", mutant->name, histories,
                      text_of(mutant, text, sizeof text));
-    if (mutant->open != NULL)
-        return ok && result->done;
     return ok && result->done && died != equivalent && !idle;
 }
 

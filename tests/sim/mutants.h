@@ -41,7 +41,7 @@ struct hfs_mutant {
     uint64_t rules;             /* or a rule of lib/core */
     const char *profile;    /* of its histories (sim/profile.h); several are taken in turn */
     const char *equivalent; /* why it harms nothing; NULL: it must */
-    const char *open;       /* what no history can show here yet; NULL: it must */
+    const char *open;       /* why no history shows it yet, and the run fails; NULL: one must */
 };
 
 /* All of them; `ret_count` says how many. */
