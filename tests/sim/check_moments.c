@@ -181,15 +181,22 @@ void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
         judge_missed(check, agent);
 }
 
+/* Nothing is decided of one whose spec cannot be read, until it is corrected. */
+static bool is_left_alone(const struct hfs_check *check, const struct c_agent *agent)
+{
+    return agent->unreadable ||
+           (agent->spec_at != 0 && check->world->now - agent->spec_at <= LAG_MS);
+}
+
 static void judge_wait_of_task(struct hfs_check *check, const struct c_task *task)
 {
-    const struct c_life *life;
+    const struct c_agent *owner;
 
     if (!task->exists || task->state != HOLDFAST__V1__TASK__STATE__acknowledged)
         return;
-    life = &hfs_check_agent(check, task->owner)->life;
-    if (life->present && life->create_rev == task->owner_rev &&
-        check->leader_since < task->taken_at &&
+    owner = hfs_check_agent(check, task->owner);
+    if (owner->life.present && owner->life.create_rev == task->owner_rev &&
+        !is_left_alone(check, owner) && check->leader_since < task->taken_at &&
         check->world->now - task->taken_at > TAKE_BACK_MS)
         hfs_check_violate(check, "I9 %s does not begin with %s, and keeps it", task->owner,
                           task->name);
@@ -204,8 +211,8 @@ void hfs_check_judge_waits(struct hfs_check *check)
     for (size_t i = 0; i < check->agent_count; i++) {
         const struct c_agent *agent = &check->agents[i];
 
-        if (agent->commands > 0 && check->leader_since < agent->command_at &&
-            now - agent->command_at > COMMAND_MS)
+        if (agent->commands > 0 && !is_left_alone(check, agent) &&
+            check->leader_since < agent->command_at && now - agent->command_at > COMMAND_MS)
             hfs_check_violate(check, "I8 a start of %s is waited for without end", agent->name);
     }
     for (size_t i = 0; i < check->task_count; i++)

@@ -36,7 +36,8 @@ struct c_agent {
     bool stopped;        /* by `wanted` */
     bool removed;        /* its spec was there, and was deleted, */
     hfs_rev removed_rev; /* at this revision */
-    hf_ms spec_at;       /* when that was changed last */
+    hf_ms spec_at;       /* when that was changed last, */
+    bool unreadable;     /* and whether to something that nobody can read */
     bool holds;          /* its fence policy: it runs on through an outage */
     size_t commands;     /* outstanding, on all hosts */
     char command_host[HFS_NAME], command_task[HFS_NAME]; /* of the last one */

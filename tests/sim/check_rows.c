@@ -566,6 +566,7 @@ static void apply_spec(struct hfs_check *check, const struct c_change *change)
     const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)change->record;
 
     agent->spec_at = check->world->now;
+    agent->unreadable = spec == NULL && !change->deleted;
     if (spec == NULL && !change->deleted)
         return; /* nobody can read it: what it said before holds */
     agent->removed = change->deleted;
