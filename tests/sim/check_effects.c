@@ -65,15 +65,25 @@ static bool is_taken_away(struct hfs_check *check, const struct c_task *task,
     return task->owner[0] == '\0' || strcmp(task->owner_instance, instance) != 0;
 }
 
+/* Who holds runs on through any outage: what it was given waits for it. When it is registered
+ * again, it adopts all of that or is ended, a moment later. */
+static bool is_on_hold(struct hfs_check *check, const char *agent, const char *instance)
+{
+    const struct c_agent *known = hfs_check_agent(check, agent);
+
+    return known->holds &&
+           (!known->life.present || strcmp(known->life.instance, instance) != 0 ||
+            check->world->now - known->life.since <= LOST_MS);
+}
+
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,
                       const char *task_name)
 {
     const struct c_task *task = hfs_check_task(check, task_name);
     const struct c_process *process = hfs_check_find_process(check, instance);
 
-    /* Who holds runs on through any outage: what it was given waits for it. */
     if (process == NULL || hfs_check_excuses(check, process->lease) ||
-        hfs_check_agent(check, agent)->holds)
+        is_on_hold(check, agent, instance))
         return;
     if (!is_registered(check, agent, instance))
         hfs_check_violate(check, "I2 %s works as %s, which is not registered", agent, instance);

@@ -418,6 +418,26 @@ START_TEST(i3_work_on_what_a_person_took_away)
 }
 END_TEST
 
+/* While it is missed it is excused, and when it is back it is not. */
+START_TEST(i3_work_of_one_that_holds_on_what_is_not_its_own)
+{
+    put(&agentd, NS "agents/a/spec", "{\"role\":\"r\",\"fence\":\"hold\"}", 0);
+    hfs_check_begins(check, "a", "i1", 2);
+    hfs_check_runs(check, "a", "i1", LEASE);
+    erase(NULL, NS "agents/a/live");
+    world.now = 10000;
+    hfs_check_effect(check, "a", "i1", "t");
+    put(NULL, NS "tasks/t", CANCELLED, 0); /* a person */
+    put(&agentd, NS "agents/a/live", LIVE_1, LEASE);
+    hfs_check_heard(check, "i1", world.now + 1);
+    hfs_check_effect(check, "a", "i1", "t");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    world.now += 2000;
+    hfs_check_effect(check, "a", "i1", "t");
+    expect("I3");
+}
+END_TEST
+
 START_TEST(i10_two_processes_at_once)
 {
     hfs_check_runs(check, "a", "i1", LEASE);
@@ -613,6 +633,7 @@ int main(void)
     tcase_add_test(t, a_start_that_was_asked_for_before_is_not_a_second_one);
     tcase_add_test(t, i9_a_task_that_is_pending_and_not_in_the_index);
     tcase_add_test(t, i3_work_on_what_a_person_took_away);
+    tcase_add_test(t, i3_work_of_one_that_holds_on_what_is_not_its_own);
     tcase_add_test(t, i10_two_processes_at_once);
     tcase_add_test(t, i11_a_clock_that_goes_back);
     tcase_add_test(t, i11_a_clock_that_is_fast);
