@@ -195,7 +195,7 @@ static const struct hfs_mutant MUTANTS[] = {
     SAME(WRITE, CLOCK, "aimed", NULL),
     SAME(WRITE, HEALTH, "aimed", NULL),
     SAME(WRITE, RECOVERY, "aimed", NULL),
-    TERM(CLOSE, "terms aimed", NULL),
+    TERM(CLOSE, "reviewed", NULL),
     SAME(CLOSE, TASK, "relapsed", NULL),
     SAME(CLOSE, RECOVERY, "aimed", NULL),
     TERM(LEAD, "aimed terms", NULL),
