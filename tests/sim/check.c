@@ -242,6 +242,8 @@ void hfs_check_served(struct hfs_check *check, const struct hfs_process *from,
     if (letter->request->kind != HFS_TXN || answer->err != HF_OK)
         return;
     letter->applied += answer->succeeded;
+    if (answer->succeeded && from != NULL && from->role == HFS_AGENTD)
+        hfs_check_note_proof(check);
     if (answer->succeeded)
         hfs_check_judge_txn(check, letter, answer);
     else if (check->calm)

@@ -59,8 +59,10 @@ void hfs_check_runs(struct hfs_check *check, const char *agent, const char *inst
                     int64_t lease);
 void hfs_check_stands(struct hfs_check *check, const char *instance);
 
-/* It stood still, and runs again. */
-void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *instance);
+/* It stood still, and runs again; `fenced_at` is when the time of its lease was over, -1: it
+ * was not. */
+void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *instance,
+                      hf_ms fenced_at);
 
 /* It does something for a task. */
 void hfs_check_effect(struct hfs_check *check, const char *agent, const char *instance,

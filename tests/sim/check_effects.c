@@ -98,11 +98,42 @@ static bool is_owned(const struct c_task *task)
                             task->state == HOLDFAST__V1__TASK__STATE__in_progress);
 }
 
-void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *instance)
+void hfs_check_note_proof(struct hfs_check *check)
+{
+    for (size_t i = 0; i < check->agent_count; i++) {
+        struct c_life *life = &check->agents[i].life;
+        const struct c_lease *lease = hfs_check_find_lease(check, life->lease);
+
+        if (life->present && lease != NULL && lease->owner == check->from &&
+            check->letter->made_at > life->proven_at)
+            life->proven_at = check->letter->made_at;
+    }
+}
+
+/* What was frozen because the time of its lease was over runs again when a Txn that left after
+ * that has found it registered, or when it was registered anew: what was asked before says
+ * nothing, nor does any renewal. */
+static void judge_proof(struct hfs_check *check, const char *agent, const char *instance,
+                        hf_ms fenced_at)
+{
+    const struct c_life *life = &hfs_check_agent(check, agent)->life;
+
+    if (check->was_restored && check->world->now - check->restored_at < HFS_RESTORE_EXCUSE)
+        return;
+    if (strcmp(life->instance, instance) != 0 ||
+        (life->since < fenced_at && life->proven_at < fenced_at))
+        hfs_check_violate(check, "F %s runs again as %s, and nothing has proven it since",
+                          agent, instance);
+}
+
+void hfs_check_thawed(struct hfs_check *check, const char *agent, const char *instance,
+                      hf_ms fenced_at)
 {
     const struct c_process *process = hfs_check_find_process(check, instance);
     const struct c_life *life = &hfs_check_agent(check, agent)->life;
 
+    if (fenced_at >= 0)
+        judge_proof(check, agent, instance, fenced_at);
     if (process == NULL || hfs_check_excuses(check, process->lease))
         return;
     for (size_t i = 0; i < check->task_count; i++) {

@@ -23,6 +23,7 @@ struct c_life {
     bool present;
     hf_ms since, gone_at; /* when it came, and when it went */
     bool missed;          /* etcd ended it: nobody said so */
+    hf_ms proven_at;      /* the last Txn of its agentd that found it there left then */
     hf_ms ttl;
     int64_t create_rev;
     int64_t lease;
@@ -34,6 +35,8 @@ struct c_agent {
     char name[HFS_NAME];
     struct c_life life;  /* the last one; `present` while it is there */
     bool stopped;        /* by `wanted` */
+    hf_ms stopped_at;    /* when it was last, or ceased to be */
+    int64_t end_upto;    /* the highest life that anybody has ordered to end */
     bool removed;        /* its spec was there, and was deleted, */
     hfs_rev removed_rev; /* at this revision */
     hf_ms spec_at;       /* when that was changed last, */
@@ -42,6 +45,7 @@ struct c_agent {
     size_t commands;     /* outstanding, on all hosts */
     char command_host[HFS_NAME], command_task[HFS_NAME]; /* of the last one */
     hf_ms command_at;
+    hf_ms exit_at;                /* when that was written, */
     int64_t exit_rev;             /* incarnation of which the last exit tells; 0: of none, */
     int64_t exit_mod;             /* but of something after this revision */
     char exit_instance[HFS_NAME]; /* the last process whose end was written */
@@ -93,6 +97,7 @@ struct c_task {
     char owner[HFS_NAME]; /* empty: nobody */
     int64_t owner_rev;
     int32_t attempt;
+    bool rooted;                  /* only some hosts can go on with it */
     int64_t head;                 /* of its checkpoints */
     int64_t restored;             /* that its owner was given */
     size_t outcomes;              /* of its recoveries */
@@ -129,6 +134,8 @@ struct c_written {
     size_t len; /* 0: none */
     hf_ms at;
     bool there;
+    hfs_rev revision; /* and to what */
+    uint32_t text;
 };
 
 struct c_change {
@@ -228,6 +235,13 @@ void hfs_check_note_withdrawn(struct hfs_check *check, struct c_agent *agent);
 /* What has to be over by now. */
 void hfs_check_judge_waits(struct hfs_check *check);
 
+/* check_starts.c */
+void hfs_check_judge_spec(struct hfs_check *check, const struct c_agent *agent);
+void hfs_check_judge_left(struct hfs_check *check, const struct c_agent *agent,
+                          const struct c_change *change);
+void hfs_check_judge_ended(struct hfs_check *check, const struct c_agent *agent,
+                           const Holdfast__V1__Exit *exit);
+
 /* check_limits.c: limits and backoff. */
 void hfs_check_judge_clock(struct hfs_check *check, const struct c_change *change);
 void hfs_check_apply_clock(struct hfs_check *check, const struct c_change *change);
@@ -266,6 +280,8 @@ void hfs_check_judge_seen(struct hfs_check *check, const struct c_change *change
 void hfs_check_forget_seen(struct hfs_check *check);
 
 /* check_effects.c */
+/* A Txn of an agentd has succeeded. */
+void hfs_check_note_proof(struct hfs_check *check);
 void hfs_check_excuse(struct hfs_check *check, const char *instance, const char *task);
 
 /* check_restored.c */

@@ -72,15 +72,6 @@ static const char *instance_of(struct hfs_check *check, const char *agent)
 
 /* Lives. */
 
-/* What says how it is started may be another one, or gone, since that was decided. */
-static void judge_spec(struct hfs_check *check, const struct c_agent *agent)
-{
-    if (agent->spec_at >= check->letter->made_at &&
-        hfs_check_is_of_this_past(check, agent->spec_at))
-        hfs_check_violate(check, "I12 %s is started by a spec that was %s meanwhile",
-                          agent->name, agent->removed ? "removed" : "changed");
-}
-
 /* Which agentd that is: what it starts by itself is counted per boot. */
 static const char *boot_of(const struct hfs_check *check, const struct c_change *change,
                            char scratch[HFS_NAME])
@@ -133,7 +124,7 @@ static void judge_live(struct hfs_check *check, const struct c_change *change)
     }
     if (agent->stopped)
         hfs_check_violate(check, "I12 %s is started though it is wanted stopped", agent->name);
-    judge_spec(check, agent);
+    hfs_check_judge_spec(check, agent);
     judge_start(check, agent, change);
 }
 
@@ -151,8 +142,10 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     }
     if (live == NULL)
         return;
-    if (agent->life.create_rev != change->entry->create_rev)
+    if (agent->life.create_rev != change->entry->create_rev) {
         agent->life.since = check->world->now;
+        agent->life.proven_at = -1;
+    }
     agent->life.ttl = live->ttl != NULL ? live->ttl->seconds * 1000 : 0;
     agent->life.create_rev = change->entry->create_rev;
     agent->life.lease = change->entry->lease;
@@ -188,6 +181,7 @@ static void judge_exit(struct hfs_check *check, const struct c_change *change)
     if (exit == NULL || exit->incarnation == NULL)
         return;
     judge_life(check, change, change->key.name, exit->incarnation);
+    hfs_check_judge_ended(check, hfs_check_agent(check, change->key.name), exit);
     if (live == NULL || !live->deleted)
         hfs_check_violate(check, "I2 the end of %s was written, and it is still registered",
                           change->key.name);
@@ -416,6 +410,7 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     known->exists = true;
     known->state = task->state;
     known->attempt = task->attempt;
+    known->rooted = task->root != NULL;
     known->head = task->checkpoint != NULL ? task->checkpoint->seq : 0;
     known->restored = task->restored != NULL ? task->restored->seq : 0;
     (void)snprintf(known->reserved_for, HFS_NAME, "%s", task->reserved_for);
@@ -510,8 +505,9 @@ static void judge_command(struct hfs_check *check, const struct c_change *change
     if (agent->stopped)
         hfs_check_violate(check, "I12 a start of %s is ordered though it is wanted stopped",
                           agent->name);
-    judge_spec(check, agent);
+    hfs_check_judge_spec(check, agent);
     hfs_check_judge_order(check, agent);
+    hfs_check_judge_left(check, agent, change);
     hfs_check_judge_host(check, agent, change->key.name);
 }
 
@@ -541,7 +537,13 @@ static void apply_wanted(struct hfs_check *check, const struct c_change *change)
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
     const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)change->record;
 
-    agent->stopped = wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped;
+    bool stopped = wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped;
+
+    if (agent->stopped || stopped)
+        agent->stopped_at = check->world->now;
+    agent->stopped = stopped;
+    if (wanted != NULL && wanted->end_upto > agent->end_upto)
+        agent->end_upto = wanted->end_upto;
 }
 
 static void apply_exit(struct hfs_check *check, const struct c_change *change)
@@ -553,6 +555,7 @@ static void apply_exit(struct hfs_check *check, const struct c_change *change)
         hfs_check_host(check, agent->life.host)->avoided_at = check->world->now;
         hfs_check_host(check, agent->command_host)->avoided_at = check->world->now;
     }
+    agent->exit_at = check->world->now;
     agent->exit_mod = exit != NULL ? change->entry->mod_rev : 0;
     agent->exit_rev =
         exit != NULL && exit->incarnation != NULL ? exit->incarnation->create_revision : 0;

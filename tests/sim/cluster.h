@@ -81,6 +81,7 @@ struct hfs_cluster_config {
     struct hfs_aim aim;        /* of whoever keeps Txns back */
     struct hfs_census *census; /* NULL: nobody counts */
     hf_ms page_ms;             /* lists come in pages, with up to so long between them */
+    uint32_t report_rate;      /* of all agents together, a second; 0: by default */
     bool calm;                 /* no message is slow: moments can be judged, too */
     bool priorities;           /* tasks have some */
     uint32_t running_max;      /* tasks of one role that may run at once; 0: any number */
@@ -109,7 +110,8 @@ struct hfs_agent {
     bool held, begun, frozen, ended;
     bool killed; /* it does nothing any more, and ends in a moment */
     hf_ms frozen_at;
-    bool missed; /* its program was due while it stood still */
+    hf_ms fenced_at; /* when the time of its lease was over; -1: it stands still otherwise */
+    bool missed;     /* its program was due while it stood still */
     bool stubborn;
     Holdfast__V1__Spec__Fence fence;
     Holdfast__V1__Exit__Kind exit_kind;
@@ -297,6 +299,9 @@ void hfs_controller_start(struct hfs_controller *controller);
 void hfs_controller_crash(struct hfs_controller *controller);
 /* It ends as it should, and gives the leadership back; another one begins a moment later. */
 void hfs_controller_resign(struct hfs_controller *controller);
+/* It lacks memory for the next change that it hears of: it has to forget all that it knows, and
+ * to read it anew. */
+void hfs_controller_forget(struct hfs_controller *controller);
 void hfs_controllers_done(struct hfs_cluster *cluster);
 
 /* person.c: somebody who gives out work, and interferes. */

@@ -233,6 +233,19 @@ static void make(struct hfs_host *host, const struct hf_intent_process *act)
     after(host, &agent->making, draw(host, MAKE_MS));
 }
 
+static bool is_fenced(const struct hfs_host *host)
+{
+    return host->record.fence_at <= hfs_process_now(&host->machine);
+}
+
+static void note_fence(struct hfs_agent *agent)
+{
+    const struct hfs_host *host = agent->host;
+
+    agent->fenced_at =
+        is_fenced(host) ? host->record.fence_at - host->machine.clock_offset : -1;
+}
+
 static void freeze(struct hfs_agent *agent)
 {
     if (!agent->begun || agent->frozen || agent->ended)
@@ -241,6 +254,7 @@ static void freeze(struct hfs_agent *agent)
              agent->host->name);
     agent->frozen = true;
     agent->frozen_at = agent->host->cluster->world.now;
+    note_fence(agent);
     publish(agent);
     tell(agent, HF_PROCESS_FROZEN, NULL);
 }
@@ -264,11 +278,6 @@ static void judge_frozen(const struct hfs_agent *agent)
         hfs_check_violate(agent->host->cluster->check,
                           "F %s on %s runs again after %lld s, and should have been killed",
                           agent->config->name, agent->host->name, (long long)frozen / 1000);
-}
-
-static bool is_fenced(const struct hfs_host *host)
-{
-    return host->record.fence_at <= hfs_process_now(&host->machine);
 }
 
 /* From two thirds of its time on nothing new begins under a lease. That one is lost reaches the
@@ -329,7 +338,8 @@ static void thaw(struct hfs_agent *agent, int64_t incarnation)
     agent->frozen = false;
     judge_frozen(agent);
     publish(agent);
-    hfs_check_thawed(agent->host->cluster->check, agent->config->name, agent->instance);
+    hfs_check_thawed(agent->host->cluster->check, agent->config->name, agent->instance,
+                     agent->fenced_at);
     tell(agent, HF_PROCESS_THAWED, NULL);
     if (agent->missed)
         after(agent->host, &agent->timer, 1);
@@ -373,6 +383,8 @@ static void on_fence(struct hfs_timer *timer)
     for (struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
         bool kills = agent->fence == HOLDFAST__V1__SPEC__FENCE__kill;
 
+        if (agent->frozen && agent->fenced_at < 0)
+            note_fence(agent);
         if (agent->begun && (agent->fence == HOLDFAST__V1__SPEC__FENCE__freeze ||
                              (kills && lacks(host, HF_MUTANT_NO_FENCE_KILL))))
             freeze(agent);

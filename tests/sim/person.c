@@ -47,10 +47,13 @@ struct hfs_errand {
     struct hf_commit *commit;
     size_t read; /* how many of its keys */
     struct seen seen[READS];
+    char op_id[HF_ID_LEN + 1];
     int64_t newest; /* of PROCEED: entry of the audit trail */
 };
 
 static void begin(struct hfs_errand *errand);
+static const struct hf_key *keys_of(const struct hfs_errand *errand, struct hf_key keys[READS],
+                                    size_t *ret_count);
 
 static void forget_reads(struct hfs_errand *errand)
 {
@@ -94,11 +97,48 @@ static void on_timer(struct hfs_timer *timer)
 
 /* Writing. */
 
+/* Whether the record that it changes bears its mark. */
+static bool is_written(const struct hfs_errand *errand)
+{
+    struct hf_key keys[READS];
+    size_t count;
+    ProtobufCMessage *record = NULL;
+    const struct hfs_entry *entry = NULL;
+    char text[HF_KEY_SIZE];
+    const char *op_id;
+    bool written;
+
+    (void)keys_of(errand, keys, &count);
+    if (count == 0 || errand->kind == ERRAND_PROCEED)
+        return false;
+    hfs_must(hf_key_format(HFS_NS, &keys[0], text, NULL));
+    entry = hfs_store_get(hfs_etcd_get_store(errand->cluster->etcd), hf_bytes_of(text));
+    if (entry == NULL || hf_json_decode(hf_key_get_record(keys[0].kind), entry->value,
+                                        entry->value_len, NULL, &record, NULL) != HF_OK)
+        return false;
+    op_id = hf_plan_find_op_id(record, HF_WRITER_OPERATOR);
+    written = op_id != NULL && strcmp(op_id, errand->op_id) == 0;
+    hf_json_free(record);
+    return written;
+}
+
+/* Whoever is told that what it wrote was refused does it once more: an agent is restarted
+ * twice, what a person has said meanwhile is taken back. */
+static void judge_refusal(const struct hfs_errand *errand)
+{
+    if (is_written(errand))
+        hfs_check_violate(errand->cluster->check,
+                          "S a person is told that %s was not changed, and it was",
+                          errand->name);
+}
+
 static void on_committed(const struct hf_commit_result *result, void *arg)
 {
     struct hfs_errand *errand = arg;
 
     errand->commit = NULL;
+    if (result->outcome == HF_OUTCOME_REFUSED)
+        judge_refusal(errand);
     if (result->outcome == HF_OUTCOME_DONE ||
         (result->outcome == HF_OUTCOME_REFUSED && errand->kind == ERRAND_SUBMIT)) {
         errand->cluster->accepted += errand->kind == ERRAND_SUBMIT;
@@ -262,12 +302,11 @@ static void commit(struct hfs_errand *errand)
     struct hfs_cluster *cluster = errand->cluster;
     struct hf_backend backend = hfs_client_backend(&cluster->person_client);
     uint8_t random[10];
-    char op_id[HF_ID_LEN + 1];
     struct hf_plan plan;
 
     hfs_must(backend.ops->random(backend.self, random, sizeof random));
-    hf_id_format(cluster->world.now, random, op_id);
-    hf_plan_init(&plan, HFS_NS, HF_WRITER_OPERATOR, op_id);
+    hf_id_format(cluster->world.now, random, errand->op_id);
+    hf_plan_init(&plan, HFS_NS, HF_WRITER_OPERATOR, errand->op_id);
     if (!make_plan(errand, &plan)) {
         hf_plan_done(&plan);
         end(errand);

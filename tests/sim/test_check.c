@@ -604,6 +604,115 @@ START_TEST(i12_a_start_of_one_that_is_wanted_stopped)
 }
 END_TEST
 
+/* Its end is written, as such a kind of end. */
+static void end_life(const char *kind)
+{
+    char text[200];
+    struct hfs_op ops[2] = { { 0 }, { .kind = HFS_DELETE } };
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    (void)snprintf(
+        text, sizeof text,
+        "{\"kind\":\"%s\",\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"2\"}}", kind);
+    ops[0] = put_op(NS "agents/a/exit", text, 0);
+    ops[1].erase = (struct hfs_range){ .key = bytes(NS "agents/a/live") };
+    request.txn.then = (struct hfs_ops){ ops, 2 };
+    serve(&agentd, &request);
+}
+
+START_TEST(e_a_life_that_was_not_to_end)
+{
+    put(&agentd, NS "wanted/a", "{\"state\":\"running\",\"endUpto\":\"1\"}", 0);
+    end_life("terminated");
+    expect("E");
+}
+END_TEST
+
+START_TEST(e_a_life_that_was_to_end)
+{
+    put(&agentd, NS "wanted/a", "{\"state\":\"running\",\"endUpto\":\"2\"}", 0);
+    end_life("terminated");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
+START_TEST(e_a_life_of_one_that_was_stopped_for_a_moment)
+{
+    world.now += 10;
+    put(&agentd, NS "wanted/a", "{\"state\":\"stopped\"}", 0);
+    put(&agentd, NS "wanted/a", "{\"state\":\"running\"}", 0);
+    end_life("terminated");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
+static void thaw(hf_ms fenced_at)
+{
+    hfs_check_runs(check, "a", "i1", LEASE);
+    hfs_check_thawed(check, "a", "i1", fenced_at);
+}
+
+START_TEST(f_what_nothing_has_proven_since_it_stood_still)
+{
+    world.now = 1000;
+    put(&agentd, NS "agents/a/report", "{}", 0); /* which left before */
+    thaw(1001);
+    expect("F");
+}
+END_TEST
+
+START_TEST(f_what_a_txn_has_proven_that_left_since_it_stood_still)
+{
+    world.now = 1001;
+    put(&agentd, NS "agents/a/report", "{}", 0);
+    thaw(1001);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
+START_TEST(f_what_was_gone_when_that_was_asked)
+{
+    erase(&agentd, NS "agents/a/live");
+    world.now = 1001;
+    put(&agentd, NS "agents/b/report", "{}", 0);
+    thaw(1001);
+    expect("F");
+}
+END_TEST
+
+START_TEST(f_another_whose_lease_is_none_of_its_agentd)
+{
+    world.now = 1001;
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
+    thaw(1001);
+    expect("F");
+}
+END_TEST
+
+/* A start of the agent that died, for a task or for none. */
+static void start_again(const char *text)
+{
+    world.now = 1000;
+    put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
+    end_life("crashed");
+    world.now = 2000;
+    put(&controller, NS "commands/h1/a", text, 0);
+}
+
+START_TEST(i9_a_start_without_the_task_that_it_died_with)
+{
+    start_again("{\"id\":\"x\",\"host\":\"h1\"}");
+    expect("I9");
+}
+END_TEST
+
+START_TEST(i9_a_start_with_the_task_that_it_died_with)
+{
+    start_again("{\"id\":\"x\",\"host\":\"h1\",\"task\":\"t\"}");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sim/check");
@@ -644,6 +753,15 @@ int main(void)
     tcase_add_test(t, i11_a_sixth_recovery_of_one_agent_within_the_hour);
     tcase_add_test(t, i11_what_was_counted_is_forgotten_before_its_time);
     tcase_add_test(t, i12_a_start_of_one_that_is_wanted_stopped);
+    tcase_add_test(t, e_a_life_that_was_not_to_end);
+    tcase_add_test(t, e_a_life_that_was_to_end);
+    tcase_add_test(t, e_a_life_of_one_that_was_stopped_for_a_moment);
+    tcase_add_test(t, f_what_nothing_has_proven_since_it_stood_still);
+    tcase_add_test(t, f_what_a_txn_has_proven_that_left_since_it_stood_still);
+    tcase_add_test(t, f_what_was_gone_when_that_was_asked);
+    tcase_add_test(t, f_another_whose_lease_is_none_of_its_agentd);
+    tcase_add_test(t, i9_a_start_without_the_task_that_it_died_with);
+    tcase_add_test(t, i9_a_start_with_the_task_that_it_died_with);
     suite_add_tcase(suite, t);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
