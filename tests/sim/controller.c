@@ -4,6 +4,7 @@
 
 #include "io/decider_engine.h"
 #include "sim/cluster.h"
+#include "sim/witness.h"
 
 enum { AGAIN_MS = 1000 };
 
@@ -14,6 +15,7 @@ struct hfs_brain {
     struct hfs_brain *next; /* of those that are dead */
     struct hfs_client client;
     struct hf_engine *engine;
+    struct hfs_witness witness; /* of what the engine wants */
     struct hf_runner *runner;
     bool closed;
 };
@@ -107,6 +109,12 @@ void hfs_controller_resign(struct hfs_controller *controller)
     end(controller, true);
 }
 
+void hfs_controller_forget(struct hfs_controller *controller)
+{
+    if (controller->brain != NULL)
+        controller->brain->witness.lacks_memory = true;
+}
+
 void hfs_controllers_done(struct hfs_cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->cfg.controllers; i++) {
@@ -136,6 +144,8 @@ static struct hf_engine_policy policy_of(const struct hfs_cluster *cluster)
         policy.stall.progress_max = cluster->cfg.progress_max;
     if (cluster->cfg.inquiry_answer != 0)
         policy.stall.inquiry_answer = cluster->cfg.inquiry_answer;
+    if (cluster->cfg.report_rate != 0)
+        policy.report_rate = cluster->cfg.report_rate;
     if (mutants == 0)
         return policy;
     if ((mutants & hf_mutant_bit(HF_MUTANT_ONE_GRACE)) != 0)
@@ -187,7 +197,8 @@ void hfs_controller_start(struct hfs_controller *controller)
     lease.ttl = 10000;
     lease.mutants = cfg.election.mutants = cluster->cfg.mutants;
     cfg.lease = lease;
-    cfg.decider = hf_decider_engine(brain->engine);
+    brain->witness.decider = hf_decider_engine(brain->engine);
+    cfg.decider = hfs_witness_decider(&brain->witness);
     backend = hfs_client_backend(&brain->client);
     /* A program that cannot begin ends, and is started again. */
     if (brain->engine == NULL || hf_runner_new(&backend, &cfg, &brain->runner, NULL) != HF_OK)

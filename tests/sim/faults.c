@@ -59,6 +59,12 @@ static void cut(struct hfs_process *process, enum hfs_path path)
 
 static void spoil_network(struct hfs_net_faults *faults, unsigned how)
 {
+    enum { LEAST_MS = 600, MORE_MS = 1200 }; /* within what any attempt may take */
+
+    if (how >= HFS_FAULT_ANSWERS) {
+        faults->answer_max = LEAST_MS + how % MORE_MS;
+        return;
+    }
     faults->delay_max = 3 + how % 40;
     faults->slow_percent = (uint8_t)(how / 7 % 15);
     faults->slow_max = 100 + how % 7900;
@@ -78,11 +84,16 @@ static void mend_network(struct hfs_net_faults *faults)
  * the stream. */
 bool hfs_fault_loses_events(const struct hfs_fault *fault)
 {
-    return fault->kind == HFS_FAULT_WATCHES && (fault->a % 3 == 0 || fault->a % 2 != 0);
+    return fault->kind == HFS_FAULT_WATCHES &&
+           (fault->a >= HFS_FAULT_MUTE || fault->a % 3 == 0 || fault->a % 2 != 0);
 }
 
 static void spoil_watches(struct hfs_faults *faults, unsigned how)
 {
+    if (how >= HFS_FAULT_MUTE) {
+        faults->mute_percent = 100;
+        return;
+    }
     faults->mute_percent = how % 2 != 0 ? 20 : 0;
     faults->lose_percent = how % 3 == 0 ? 10 : 0;
     faults->duplicate_percent = how % 5 != 0 ? 10 : 0;
@@ -204,6 +215,15 @@ static void correct_specs(struct hfs_timer *timer)
         hfs_timer_start(&cluster->world, timer, cluster->world.now + 1000);
 }
 
+static void mend_member(struct hfs_cluster *cluster, const struct hfs_fault *fault)
+{
+    for (unsigned i = 0; i < HFS_MEMBERS; i++) {
+        if (i == fault->a % HFS_MEMBERS || fault->a >= HFS_FAULT_STALLS)
+            hfs_must(hfs_etcd_set_member(cluster->etcd, i, HFS_MEMBER_UP));
+    }
+    hfs_net_poke(&cluster->net);
+}
+
 /* What ends with its time. */
 static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
 {
@@ -227,10 +247,7 @@ static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
         break;
     case HFS_FAULT_NETWORK: mend_network(&cluster->net.faults); break;
     case HFS_FAULT_LATE: cluster->net.faults.late_percent = 0; break;
-    case HFS_FAULT_MEMBER:
-        hfs_must(hfs_etcd_set_member(cluster->etcd, fault->a % HFS_MEMBERS, HFS_MEMBER_UP));
-        hfs_net_poke(&cluster->net);
-        break;
+    case HFS_FAULT_MEMBER: mend_member(cluster, fault); break;
     case HFS_FAULT_LYING:
         faults->lying_renewals = faults->ghost_renewals = faults->revoke_on_return = false;
         faults->lie_percent = 0;
@@ -288,9 +305,13 @@ static void harm_member(struct hfs_cluster *cluster, const struct hfs_fault *fau
 {
     static const enum hfs_member_state STATES[] = { HFS_MEMBER_DOWN, HFS_MEMBER_PAUSED,
                                                     HFS_MEMBER_CUT, HFS_MEMBER_STALLED };
+    int leader = hfs_etcd_get_leader(cluster->etcd);
 
-    hfs_must(
-        hfs_etcd_set_member(cluster->etcd, fault->a % HFS_MEMBERS, STATES[fault->b / 2 % 4]));
+    if (fault->a < HFS_FAULT_STALLS)
+        hfs_must(hfs_etcd_set_member(cluster->etcd, fault->a % HFS_MEMBERS,
+                                     STATES[fault->b / 2 % 4]));
+    else if (leader >= 0)
+        hfs_must(hfs_etcd_set_member(cluster->etcd, (unsigned)leader, HFS_MEMBER_STALLED));
     hfs_net_poke(&cluster->net);
 }
 
@@ -374,7 +395,12 @@ static void interfere(struct hfs_cluster *cluster, const struct hfs_fault *fault
     switch (fault->kind) {
     case HFS_FAULT_SUBMIT: submit(cluster, fault); break;
     case HFS_FAULT_STOP: hfs_person_want(cluster, agent_of(cluster, fault->a), false); break;
-    case HFS_FAULT_START: hfs_person_want(cluster, agent_of(cluster, fault->a), true); break;
+    case HFS_FAULT_START:
+        if (fault->a >= HFS_FAULT_RELEASE)
+            hfs_person_release(cluster, agent_of(cluster, fault->a - HFS_FAULT_RELEASE));
+        else
+            hfs_person_want(cluster, agent_of(cluster, fault->a), true);
+        break;
     case HFS_FAULT_RESTART: hfs_person_restart(cluster, agent_of(cluster, fault->a)); break;
     case HFS_FAULT_CANCEL: cancel(cluster, fault->a); break;
     case HFS_FAULT_RETRY: hfs_person_retry(cluster, task_name(fault->a, task)); break;
@@ -417,10 +443,15 @@ static void hit_process(struct hfs_cluster *cluster, const struct hfs_fault *fau
     case HFS_FAULT_VANISH: vanish(host); break;
     case HFS_FAULT_LEAVE: hfs_keeper_leave(host); break;
     case HFS_FAULT_RESIGN: hfs_controller_resign(controller_of(cluster, fault->a)); break;
-    case HFS_FAULT_PAUSE_LINK: hfs_process_pause(&host->process, fault->length); break;
+    case HFS_FAULT_PAUSE_LINK:
+        host->process.reads_first = fault->b >= HFS_FAULT_READS;
+        hfs_process_pause(&host->process, fault->length);
+        break;
     case HFS_FAULT_SUSPEND_HOST: hfs_keeper_suspend(host, fault->length); break;
     case HFS_FAULT_CRASH_CONTROLLER:
-        if (fault->a >= HFS_FAULT_ORDERLY)
+        if (fault->b >= HFS_FAULT_FORGETS)
+            hfs_controller_forget(controller_of(cluster, fault->a));
+        else if (fault->a >= HFS_FAULT_ORDERLY)
             hfs_controller_resign(controller_of(cluster, fault->a));
         else
             hfs_controller_crash(controller_of(cluster, fault->a));

@@ -28,6 +28,15 @@ static hf_ms draw_delay(struct hfs_net *net)
     return 1 + (most > 1 ? (hf_ms)hfs_random_below(random, (uint64_t)most) : 0);
 }
 
+/* Of an answer, or of what a watch tells. */
+static hf_ms draw_way_back(struct hfs_net *net)
+{
+    hf_ms delay = draw_delay(net), most = net->faults.answer_max;
+
+    return most > 0 ? delay + (hf_ms)hfs_random_below(&net->world->random, (uint64_t)most)
+                    : delay;
+}
+
 static bool draw_loss(struct hfs_net *net)
 {
     return hfs_random_percent(&net->world->random, net->faults.lose_percent);
@@ -180,7 +189,8 @@ static void send_answer(struct hfs_parcel *parcel)
     }
     parcel->timer.fn = on_answer;
     parcel->timer.process = exchange->from;
-    hfs_timer_start(net->world, &parcel->timer, net->world->now + draw_delay(net));
+    parcel->timer.is_news = true;
+    hfs_timer_start(net->world, &parcel->timer, net->world->now + draw_way_back(net));
 }
 
 static void on_request(struct hfs_timer *timer)
@@ -237,7 +247,8 @@ static void post_late(struct hfs_exchange *exchange)
         PATIENCE = 20
     }; /* what is kept back outlasts the way to a restore */
     bool rides = exchange->letter->request->txn.rides;
-    hf_ms least = net->aim.relapses && !net->relapsed && !rides ? RELAPSE_MS : 1;
+    hf_ms way = net->aim.way > 0 ? net->aim.way : RELAPSE_MS;
+    hf_ms least = net->aim.relapses && !net->relapsed && !rides ? way : 1;
     struct hfs_parcel *parcel =
         post(exchange, least + (hf_ms)hfs_random_below(&net->world->random,
                                                        (uint64_t)net->faults.late_max));
@@ -373,6 +384,13 @@ static bool may_be_late(const struct hfs_net *net, const struct hfs_process *fro
     return net->faults.late_role == HFS_NOBODY || net->faults.late_role == from->role;
 }
 
+static bool draw_late(struct hfs_net *net)
+{
+    return net->aim.withholds
+               ? net->faults.late_percent > 0
+               : hfs_random_percent(&net->world->random, net->faults.late_percent);
+}
+
 struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
                                   unsigned member, struct hfs_letter *letter,
                                   hfs_exchange_fn fn, void *arg)
@@ -391,10 +409,10 @@ struct hfs_exchange *hfs_net_send(struct hfs_net *net, struct hfs_process *from,
         return exchange;
     if (letter->withheld)
         return exchange;
-    if (may_be_late(net, from, letter->request) &&
-        hfs_random_percent(&net->world->random, net->faults.late_percent)) {
+    if (may_be_late(net, from, letter->request) && draw_late(net)) {
         post_late(exchange);
-        if (hfs_random_percent(&net->world->random, 50) && !letter->request->txn.rides) {
+        if ((net->aim.withholds || hfs_random_percent(&net->world->random, 50)) &&
+            !letter->request->txn.rides) {
             letter->withheld = net->aim.at != NULL;
             if (letter->withheld && net->on_withheld != NULL)
                 net->on_withheld(from, letter, net->arg);
@@ -532,7 +550,7 @@ static void send_back(struct hfs_stream *stream, enum news news, size_t range,
                              .batch = batch,
                              .err = err };
     stream->refs++;
-    at = net->world->now + draw_delay(net);
+    at = net->world->now + draw_way_back(net);
     stream->back_at = at > stream->back_at ? at : stream->back_at;
     hfs_timer_start(net->world, &piece->timer, stream->back_at);
 }

@@ -17,6 +17,7 @@ struct hfs_net_faults {
     hf_ms slow_max;          /* up to this */
     uint8_t lose_percent;    /* of requests, and of answers */
     uint8_t repeat_percent;  /* of requests, which then come twice */
+    hf_ms answer_max;        /* answers alone take so much longer, at most */
     uint8_t late_percent;    /* of Txns, or of a copy of them, which are kept back ... */
     hf_ms late_max;          /* ... up to so long, and come when it is worst: see below */
     enum hfs_role late_role; /* ... of these alone, and then at any time; HFS_NOBODY: of all */
@@ -29,7 +30,9 @@ struct hfs_net_faults {
 struct hfs_aim {
     const struct hfs_dropped *at; /* NULL: no aim */
     bool drops;                   /* etcd does not get to see that compare */
-    bool relapses;                /* they come after a restore, and not before */
+    bool relapses;                /* they come after a restore, and not before, */
+    hf_ms way;                    /* which takes so long, at least; 0: a minute */
+    bool withholds;               /* all that have it, and nothing else of them comes */
     bool provokes;                /* what they compare is made to change: see sim/provoke.h */
 };
 

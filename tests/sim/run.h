@@ -69,7 +69,13 @@ enum {
     HFS_FAULT_LATE_CONTROLLER = 10000,        /* `a` of LATE from here on: controllers' alone */
     HFS_FAULT_OF_AGENT = 10000, /* `a` of CANCEL from here on: what that agent has */
     HFS_FAULT_ORDERLY = 10000,  /* `a` of CRASH_CONTROLLER from here on: it resigns */
+    HFS_FAULT_FORGETS = 10000,  /* `b` of CRASH_CONTROLLER from here on: it lacks memory */
     HFS_FAULT_OF_HOST = 10000,  /* `a` of GARBAGE from here on: a host is cordoned */
+    HFS_FAULT_ANSWERS = 10000,  /* `a` of NETWORK from here on: only answers are slow */
+    HFS_FAULT_READS = 10000,    /* `b` of PAUSE_LINK from here on: then it reads first */
+    HFS_FAULT_STALLS = 10000,   /* `a` of MEMBER from here on: the disk of who leads hangs */
+    HFS_FAULT_MUTE = 10000,     /* `a` of WATCHES from here on: none that is opened tells */
+    HFS_FAULT_RELEASE = 10000,  /* `a` of START from here on: one that is held is released */
 };
 
 struct hfs_run {

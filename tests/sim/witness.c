@@ -2,8 +2,13 @@
 
 static int step(void *self, struct hf_event *event, hf_ms now)
 {
-    struct hf_decider *inner = &((struct hfs_witness *)self)->decider;
+    struct hfs_witness *witness = self;
+    struct hf_decider *inner = &witness->decider;
 
+    if (witness->lacks_memory && event->kind == HF_EVENT_CHANGE) {
+        witness->lacks_memory = false;
+        return HF_ENOMEM;
+    }
     return inner->ops->step(inner->self, event, now);
 }
 
@@ -13,7 +18,7 @@ static int next(void *self, hf_ms now, hf_ms wall, uint32_t random, struct hf_in
     struct hf_decider *inner = &witness->decider;
     int rc = inner->ops->next(inner->self, now, wall, random, ret);
 
-    if (rc == 1)
+    if (rc == 1 && witness->see != NULL)
         witness->see(ret, witness->arg);
     return rc;
 }
@@ -36,7 +41,8 @@ static uint64_t get_ranges_version(const void *self)
 {
     const struct hf_decider *inner = &((const struct hfs_witness *)self)->decider;
 
-    return inner->ops->get_ranges_version(inner->self);
+    return inner->ops->get_ranges_version != NULL ? inner->ops->get_ranges_version(inner->self)
+                                                  : 0;
 }
 
 static int get_keys(const void *self, int64_t lease, struct hf_decider_key *ret_keys,
@@ -44,7 +50,9 @@ static int get_keys(const void *self, int64_t lease, struct hf_decider_key *ret_
 {
     const struct hf_decider *inner = &((const struct hfs_witness *)self)->decider;
 
-    return inner->ops->get_keys(inner->self, lease, ret_keys, max);
+    return inner->ops->get_keys != NULL
+               ? inner->ops->get_keys(inner->self, lease, ret_keys, max)
+               : 0;
 }
 
 static const struct hf_decider_ops OPS = {

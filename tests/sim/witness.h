@@ -7,8 +7,9 @@
 
 struct hfs_witness {
     struct hf_decider decider;
-    void (*see)(const struct hf_intent *intent, void *arg);
+    void (*see)(const struct hf_intent *intent, void *arg); /* NULL: nobody looks */
     void *arg;
+    bool lacks_memory; /* for the next change that it is told, once */
 };
 
 /* `witness` must outlive what comes of it. */

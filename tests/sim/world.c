@@ -7,6 +7,8 @@
 
 #include "base/alloc.h"
 
+#define NEWS (UINT64_C(1) << 62) /* what goes before everything else has a lower order */
+
 _Noreturn void hfs_die(const char *what, int err)
 {
     (void)fprintf(stderr, "holdfast-sim: %s: %s\n", what, hf_err_text(err));
@@ -61,7 +63,7 @@ void hfs_grow(void *slot, size_t *cap, size_t need, size_t size)
 
 void hfs_world_init(struct hfs_world *world, uint64_t seed)
 {
-    *world = (struct hfs_world){ .random = { .state = seed } };
+    *world = (struct hfs_world){ .random = { .state = seed }, .order = NEWS };
 }
 
 void hfs_world_done(struct hfs_world *world)
@@ -150,7 +152,8 @@ void hfs_timer_stop(struct hfs_world *world, struct hfs_timer *timer)
         dequeue(world, timer);
 }
 
-/* What a process that stands still missed comes in its old order when it goes on. */
+/* What a process that stands still missed comes in its old order when it goes on; or what it
+ * finds in its sockets first, in that order. */
 static bool put_off(struct hfs_world *world, struct hfs_timer *timer)
 {
     struct hfs_process *process = timer->process;
@@ -158,6 +161,8 @@ static bool put_off(struct hfs_world *world, struct hfs_timer *timer)
     if (process == NULL || process->stands_until <= world->now)
         return false;
     timer->at = process->stands_until;
+    if (process->reads_first && timer->is_news && timer->order > NEWS)
+        timer->order -= NEWS;
     enqueue(world, timer);
     return true;
 }

@@ -41,7 +41,8 @@ struct hfs_process {
     hf_ms clock_offset;            /* its boot was this long before the world's beginning */
     hf_ms stands_until;            /* it does nothing before */
     hf_ms stood_from, stood_until; /* the last time that it was made to stand still */
-    hf_ms turn_max; /* a slow loop: each turn takes up to so long; 0: no time at all */
+    bool reads_first; /* when it goes on: what came for it goes before what was due */
+    hf_ms turn_max;   /* a slow loop: each turn takes up to so long; 0: no time at all */
     enum hfs_path paths[HFS_MEMBERS];
     bool is_real;    /* it runs the code under test */
     hf_ms listed_at; /* when it was last told everything that it follows */
@@ -51,6 +52,7 @@ struct hfs_process {
 struct hfs_timer {
     hfs_timer_fn fn;
     struct hfs_process *process;
+    bool is_news; /* something came, from outside */
     hf_ms at;
     uint64_t order;
     size_t place; /* in the queue, from 1; 0: not armed */
