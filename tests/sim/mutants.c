@@ -59,10 +59,6 @@ static const char BY_OUTSTANDING[] =
 static const char BY_OWN_WORD[] = "A implies all that matters: what is put over is a word of "
                                   "the same life, which is shown and "
                                   "never a verdict";
-static const char BY_LEADER[] =
-    "L implies it: nobody else puts that key, and whoever led before a restore and has not "
-    "noticed it knows the key by a revision of the other past, so that it cannot put it again "
-    "before it has; then it leads no more, and the next term has another lease";
 static const char BY_SESSION[] =
     "the session takes nothing for unfrozen before a Txn sent after the freeze has committed, "
     "and "
@@ -78,8 +74,6 @@ static const char BY_WITHDRAWAL[] =
 
 /* What no history has shown to be needed yet, though nothing implies it. */
 static const char RARE[] = "it takes more to come together than a history here has met";
-static const char MIRRORED[] =
-    "what it would let pass is found out by the mirror as well, a moment later";
 
 /* clang-format off */
 #define DROP(NAME, ROW, KIND, COMPARES, PROFILE, ...)                                          \
@@ -188,6 +182,7 @@ static const struct hfs_mutant MUTANTS[] = {
     NONE(REMOVE_HOST, HOST_LIVE, "leavers", BY_JOIN),
     SAME(REMOVE_HOST, HOST_RECORD, "leavers", NULL),
     SAME(OPERATE, HOST_RECORD, "leavers", NULL),
+    SAME(OPERATE, HEALTH, "releases", NULL),
     SAME(LEAVE, HOST_RECORD, "leavers", NULL),
 
     TERM(WRITE, "terms", NULL),
@@ -205,8 +200,8 @@ static const struct hfs_mutant MUTANTS[] = {
     NONE(CAMPAIGN, LEADER, "aimed", NULL),
     DROP(PROOF_LIFE, PROOF, AGENT_LIVE, CREATE | LEASE, "lies", BY_HOST),
     DROP(PROOF_HOST, PROOF, HOST_LIVE, CREATE | LEASE, "lies", BY_LIVES),
-    { .name = "PROOF_ALL", .profile = "lies",
-      .dropped = { HF_ROW_PROOF, HFS_ANY_KIND, CREATE | LEASE }, .open = MIRRORED },
+    { .name = "PROOF_ALL", .profile = "ghosts",
+      .dropped = { HF_ROW_PROOF, HFS_ANY_KIND, CREATE | LEASE } },
     DROP(PROOF_TERM, PROOF, LEADER, CREATE | LEASE, "lies", BY_TERM),
 
     HALF(AGENT_LIVE, CREATE, "aimed", NULL),
@@ -215,16 +210,16 @@ static const struct hfs_mutant MUTANTS[] = {
     HALF(HOST_LIVE, LEASE, "relapsed", BY_COMMAND),
     HALF(LEADER, CREATE, "resigns relapsed", NULL),
     HALF(LEADER, LEASE, "relapsed", NULL),
-    HALF(HOST_RECORD, TEXT, "relapsed", NULL, .open = RARE),
+    HALF(HOST_RECORD, TEXT, "losses", NULL),
     HALF(AGENT_SPEC, TEXT, "relapsed", NULL),
     HALF(AGENT_REPORT, TEXT, "relapsed", BY_OWN_WORD),
     HALF(WANTED, TEXT, "relapsed", NULL),
-    HALF(HEALTH, TEXT, "relapsed", NULL, .open = RARE),
+    HALF(HEALTH, TEXT, "releases", NULL),
     HALF(TASK, TEXT, "relapsed", NULL),
-    HALF(COMMAND, TEXT, "relapsed", NULL, .open = RARE),
-    HALF(RECOVERY, TEXT, "relapsed", BY_LEADER),
-    HALF(META, TEXT, "relapsed", BY_LEADER),
-    HALF(CLOCK, TEXT, "relapsed", BY_LEADER),
+    HALF(COMMAND, TEXT, "calls", NULL),
+    HALF(RECOVERY, TEXT, "givers", NULL),
+    HALF(META, TEXT, "rates", NULL),
+    HALF(CLOCK, TEXT, "releases", NULL),
 
     /* Rules. */
 #define RULE(NAME, PROFILE, ...)                                                               \
@@ -236,7 +231,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_STORM, "blackout", NULL),
     RULE(NO_HOLD, "hold", NULL),
     RULE(NO_REST, "calm", NULL),
-    RULE(NO_SYNC, "paged", NULL, .open = RARE),
+    RULE(NO_SYNC, "forgetful", NULL),
     RULE(NO_WANTED, "people", NULL),
     RULE(NO_BACKOFF, "calm", NULL),
     RULE(NO_HELD, NULL, NULL),
@@ -258,18 +253,18 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_LOST_FREEZE, "calm", BY_KEEPER),
     RULE(KEEP_REPLACED, "orders", NULL),
     RULE(KEEP_COMMANDED, "hold", BY_WITHDRAWAL),
-    RULE(END_LATER, "people", NULL, .open = RARE),
+    RULE(END_LATER, "people", NULL),
     RULE(NO_REAP, "people", NULL),
     RULE(BOOT_TWICE, NULL, NULL),
     RULE(START_JEOPARDY, NULL, NULL),
     RULE(CLAIM_JEOPARDY, "pauses", NULL),
     RULE(ANY_RESERVED, NULL, NULL),
-    RULE(CLOCK_UNWRITTEN, "terms", NULL, .open = RARE),
+    RULE(CLOCK_UNWRITTEN, "clocks", NULL, .aim = { HF_ROW_WRITE, HF_KEY_CLOCK, MOD | TEXT }),
     RULE(NO_FENCE_KILL, "kills", NULL),
     RULE(NO_FENCE, "calm", NULL),
-    RULE(OLD_PROOF, "lies", NULL, .open = MIRRORED),
-    RULE(RECEIVE_TIME, "pauses", NULL, .open = RARE),
-    RULE(OLD_TERM, "lies", NULL, .open = MIRRORED),
+    RULE(OLD_PROOF, "lies", NULL),
+    RULE(RECEIVE_TIME, "receipts", NULL),
+    RULE(OLD_TERM, "liars", NULL),
     RULE(ASKED_TTL, "calm", BY_GRANT),
     RULE(LEAD_ON, "late", BY_TERM),
     RULE(ONE_GRACE, "storms", NULL),
@@ -283,7 +278,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_PASS_OVER, "withdrawals", NULL),
     RULE(NO_RUNNING_MAX, "queues crowded", NULL),
     RULE(NO_DEMOTE, "queues", NULL),
-    RULE(NO_MARK, NULL, NULL, .open = MIRRORED),
+    RULE(NO_MARK, "words", NULL),
     RULE(SKIP_EVENT, NULL, NULL),
 };
 /* clang-format on */
@@ -311,7 +306,10 @@ void hfs_mutant_apply(const struct hfs_mutant *mutant, bool only_aim, struct hfs
 
     if (mutant->dropped.row != HF_ROW_NONE)
         cfg->aim.at = &mutant->dropped;
-    cfg->aim.drops = !only_aim;
+    else if (mutant->aim.row != HF_ROW_NONE)
+        cfg->aim.at = &mutant->aim;
+    cfg->aim.withholds = mutant->aim.row != HF_ROW_NONE;
+    cfg->aim.drops = !only_aim && mutant->dropped.row != HF_ROW_NONE;
     cfg->mutants = only_aim ? 0 : mutant->rules;
 }
 

@@ -38,7 +38,8 @@ struct hfs_mutant {
     const char *name;
     const char *text;           /* what goes unnoticed, or does not happen */
     struct hfs_dropped dropped; /* a compare, */
-    uint64_t rules;             /* or a rule of lib/core */
+    uint64_t rules;             /* or a rule of lib/core; */
+    struct hfs_dropped aim;     /* with that, Txns that have this compare are kept back */
     const char *profile;    /* of its histories (sim/profile.h); several are taken in turn */
     const char *equivalent; /* why it harms nothing; NULL: it must */
     const char *open;       /* why no history shows it yet, and the run fails; NULL: one must */

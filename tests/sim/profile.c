@@ -55,7 +55,7 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         cfg->agents[1].kind = cfg->agents[2].kind = HFS_WORKER;
     }
     cfg->calm = profile->calm;
-    cfg->page_ms = profile->paged ? PAGE_MS : 0;
+    cfg->page_ms = profile->paged ? PAGE_MS : profile->page_ms;
     cfg->report_percent = 10;
     cfg->release_percent = profile->releases ? 25 : 0;
     cfg->running_max = profile->running_max;
@@ -282,6 +282,7 @@ void hfs_profile_draw(struct hfs_run *run, uint64_t seed, const struct hfs_profi
         lose_most(run, &dice);
     if (profile->outage > 0)
         cut_off(run, &dice, profile->outage);
+    hfs_profile_plot(run, &dice, profile->plot);
     troubles = profile->troubles + (unsigned)hfs_random_below(&dice, profile->troubles + 1);
     for (unsigned i = 0; i < troubles && run->fault_count + DEATHS < HFS_FAULTS_MAX; i++) {
         struct hfs_fault *fault = &run->faults[run->fault_count];

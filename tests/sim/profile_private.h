@@ -30,8 +30,25 @@ enum {
     SAID = 24       /* what is said and done around a restore, in either past */
 };
 
+/* What several faults bring about together, each at its moment (profile_plots.c). */
+enum hfs_plot {
+    HFS_PLOT_NONE,
+    HFS_PLOT_GHOSTS,    /* leases that have just ended are renewed, of hosts that hear little */
+    HFS_PLOT_LIARS,     /* who led goes on answering renewals, to hosts that hear little */
+    HFS_PLOT_RECEIPTS,  /* answers lie about while nobody reads them; then there are none */
+    HFS_PLOT_FORGETFUL, /* whoever leads forgets everything when somebody dies */
+    HFS_PLOT_CLOCKS,    /* leaders come and go, some of them old and some new */
+    HFS_PLOT_CALLS,     /* starts are ordered twice, once in a past that is forgotten */
+    HFS_PLOT_RETURNS,   /* what was recovered is given back, in a past that is forgotten */
+    HFS_PLOT_RELEASES,  /* somebody is held, and released, in a past that is forgotten */
+    HFS_PLOT_RATES,     /* the fleet has another size, again and again, and another past */
+    HFS_PLOT_LOSSES,    /* a host is said to be lost, in a past that is forgotten */
+};
+
 struct hfs_profile {
     const char *name;
+    enum hfs_plot plot;
+    hf_ms page_ms; /* between the pages of a list, where that is less than PAGE_MS */
     enum hfs_fault_kind kinds[MOST_KINDS]; /* one that stands twice is drawn twice as often */
     size_t kind_count;
     hf_ms step_max;                      /* of tasks; 0: as drawn */
@@ -70,5 +87,7 @@ struct hfs_profile {
     uint32_t running_max; /* tasks of a role that may run at once; 0: any number */
     bool priorities;      /* and some of them are more urgent than others */
 };
+
+void hfs_profile_plot(struct hfs_run *run, struct hfs_random *dice, enum hfs_plot plot);
 
 #endif
