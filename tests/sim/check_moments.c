@@ -202,19 +202,22 @@ static void judge_wait_of_task(struct hfs_check *check, const struct c_task *tas
                           task->name);
 }
 
+/* One whose spec nobody can read is left alone until that is corrected. */
+static void judge_wait_of_agent(struct hfs_check *check, const struct c_agent *agent)
+{
+    hf_ms since = agent->spec_at > agent->command_at ? agent->spec_at : agent->command_at;
+
+    if (agent->commands > 0 && !is_left_alone(check, agent) &&
+        check->leader_since < agent->command_at && check->world->now - since > COMMAND_MS)
+        hfs_check_violate(check, "I8 a start of %s is waited for without end", agent->name);
+}
+
 void hfs_check_judge_waits(struct hfs_check *check)
 {
-    hf_ms now = check->world->now;
-
     if (check->leader_rev == 0)
         return;
-    for (size_t i = 0; i < check->agent_count; i++) {
-        const struct c_agent *agent = &check->agents[i];
-
-        if (agent->commands > 0 && !is_left_alone(check, agent) &&
-            check->leader_since < agent->command_at && now - agent->command_at > COMMAND_MS)
-            hfs_check_violate(check, "I8 a start of %s is waited for without end", agent->name);
-    }
+    for (size_t i = 0; i < check->agent_count; i++)
+        judge_wait_of_agent(check, &check->agents[i]);
     for (size_t i = 0; i < check->task_count; i++)
         judge_wait_of_task(check, &check->tasks[i]);
 }

@@ -570,7 +570,7 @@ static void apply_spec(struct hfs_check *check, const struct c_change *change)
 
     agent->spec_at = check->world->now;
     agent->unreadable = spec == NULL && !change->deleted;
-    if (spec == NULL && !change->deleted)
+    if (agent->unreadable)
         return; /* nobody can read it: what it said before holds */
     agent->removed = change->deleted;
     agent->removed_rev = change->deleted ? change->entry->mod_rev : 0;
