@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agentd/link/link.h"
+#include "agentd/link/trial.h"
 #include "agentd/link/upgrade.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -53,10 +54,18 @@ static int print_dump(const struct hf_config *cfg)
     return print(&text);
 }
 
-static int print_check(const struct link_settings *settings)
+static int check(const struct link_settings *settings)
 {
     HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    struct hf_error err = { "" };
+    int rc = link_trial_parts(settings, &err);
 
+    if (rc == HF_OK)
+        rc = link_trial_launchers(settings, &err);
+    if (rc != HF_OK) {
+        (void)fprintf(stderr, "agentd: %s\n", err.text);
+        return EXIT_USAGE;
+    }
     hf_buf_printf(&text, "host %s, namespace %s: %zu launchers, %zu agents, no fault found\n",
                   settings->host, settings->common.namespace, settings->launcher_count,
                   settings->agent_count);
@@ -130,7 +139,7 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings,
         return print_dump(cfg);
     if (settings->mode == LINK_UPGRADE)
         return upgrade(settings);
-    return settings->mode == LINK_CHECK ? print_check(settings) : run(cfg, settings, kept);
+    return settings->mode == LINK_CHECK ? check(settings) : run(cfg, settings, kept);
 }
 
 int main(int argc, char **argv)

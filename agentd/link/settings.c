@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/link/trial.h"
 #include "base/alloc.h"
 #include "schema/json.h"
 
@@ -598,6 +599,8 @@ int link_settings_check_again(const struct link_settings *settings,
         rc = link_settings_complete(&next, &cfg, err);
     if (rc == HF_OK)
         rc = check_unchanged(settings, &next, err);
+    if (rc == HF_OK)
+        rc = link_trial_parts(&next, err);
     link_settings_done(&next);
     return rc;
 }

@@ -75,8 +75,8 @@ int link_settings_complete(struct link_settings *settings, const struct hf_confi
                            struct hf_error *err) HF_MUST_CHECK;
 void link_settings_done(struct link_settings *settings);
 
-/* Whether everything could be read anew as it stands in those files, and goes on under the same
- * names. */
+/* Whether everything could be read anew as it stands in those files, goes on under the same
+ * names, and lets a link begin. */
 int link_settings_check_again(const struct link_settings *settings,
                               struct hf_config_files files, struct hf_error *err) HF_MUST_CHECK;
 

@@ -103,6 +103,11 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
     write_file("agentd.yaml", "host: h2\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
     await_line("agentd.log", "host cannot change while the agents live");
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n"
+                              "checkpoints: {store: file, directory: /no/such/place}\n");
+    ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
+    await_line("agentd.log", "checkpoints.directory /no/such/place");
+    ck_assert(!is_logged(&(struct line){ "agentd.log", "event=reloading" }));
     write_file("agentd.yaml",
                "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, a2.yaml]\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
@@ -198,6 +203,8 @@ static const struct {
     { { AGENTD, "fly" }, 2, "unknown command: fly" },
     { { AGENTD, "run", "--nmae", "a1" }, 2, "--nmae" },
     { { AGENTD, "check" }, 0, "no fault found" },
+    { { AGENTD, "check", "--store-dir", "/no/such/place" }, 2, "/no/such: No such file" },
+    { { AGENTD, "check", "--password-file", "/no/such", "--user", "u" }, 2, "/no/such" },
     { { AGENTD, "upgrade" }, 3, "no agentd runs in" },
 };
 

@@ -1,5 +1,8 @@
 /* What can be set for an agentd: command lines, and files that must fit together. */
+#include <unistd.h>
+
 #include "agentd/link/settings.h"
+#include "agentd/link/trial.h"
 #include "schema/json.h"
 #include "unit/link_files.h"
 
@@ -148,6 +151,66 @@ END_TEST
 /* What agents are registered under stays while they live; the rest may change. */
 static const struct hf_config_files DISK = { 0 };
 
+/* Lines that make sense, and that no link could begin with. */
+static const struct {
+    const char *more;
+    int err;
+    const char *sentence;
+} DEAD_ENDS[] = {
+    { "checkpoints: {store: file, directory: /no/such/place}\n", HF_EIO,
+      "checkpoints.directory /no/such/place: /no/such: No such file" },
+    { "checkpoints.directory: /dev/null\n", HF_EIO, "/dev/null: Not a directory" },
+    { "etcd: {user: u, password_file: /no/such}\n", HF_ENOENT, "/no/such" },
+    { "etcd: {endpoints: ['https://127.0.0.1:1'], cacert: /no/such}\n", HF_ENOENT, "/no/such" },
+};
+
+START_TEST(a_reload_that_no_link_could_begin_with_is_refused)
+{
+    const char *argv[] = { "agentd", "--config", path_of("agentd.yaml"), NULL };
+    char text[500];
+
+    ck_assert_int_eq(load_files(FILES, LAUNCHER, AGENT), HF_OK);
+    settings.argc = 3;
+    settings.argv = (char **)argv;
+    (void)snprintf(text, sizeof text, FILES "%s", DEAD_ENDS[_i].more);
+    write_file("agentd.yaml", text);
+    expect_error(link_settings_check_again(&settings, DISK, &err), DEAD_ENDS[_i].err,
+                 DEAD_ENDS[_i].sentence);
+    (void)snprintf(text, sizeof text, FILES "checkpoints.directory: %s/made-later\n", dir.path);
+    write_file("agentd.yaml", text);
+    ck_assert_int_eq(link_settings_check_again(&settings, DISK, &err), HF_OK);
+    ck_assert_int_ne(access(path_of("made-later"), F_OK), 0);
+}
+END_TEST
+
+static const struct {
+    const char *launcher;
+    const char *sentence; /* NULL: it could be started */
+} PROGRAMS[] = {
+    { "name: worker\ncommand: [sh, -c, true]\n", NULL },
+    { "name: worker\ncommand: [/bin/sh]\ndirectory: /\n", NULL },
+    { "name: worker\ncommand: [bin/../bin/sh]\ndirectory: /usr\n", NULL },
+    { "name: worker\ncommand: [no-such-program]\n", "no program no-such-program in its PATH" },
+    { "name: worker\ncommand: [sh]\nenvironment: ['PATH=/no/such:']\n",
+      "no program sh in its PATH" },
+    { "name: worker\ncommand: [/no/such]\n", "/no/such is not a program that can be run" },
+    { "name: worker\ncommand: [/etc/passwd]\n", "/etc/passwd is not a program" },
+    { "name: worker\ncommand: [/etc]\n", "/etc is not a program" },
+    { "name: worker\ncommand: [sh]\ndirectory: /no/such\n",
+      "launcher worker: directory: /no/such: No such file" },
+    { "name: worker\ncommand: [sh]\ndirectory: /etc/passwd\n", "Not a directory" },
+};
+
+START_TEST(a_launcher_that_could_start_nothing_is_found)
+{
+    ck_assert_int_eq(load_files(FILES, PROGRAMS[_i].launcher, AGENT), HF_OK);
+    if (PROGRAMS[_i].sentence == NULL)
+        ck_assert_msg(link_trial_launchers(&settings, &err) == HF_OK, "%s", err.text);
+    else
+        expect_error(link_trial_launchers(&settings, &err), HF_ENOENT, PROGRAMS[_i].sentence);
+}
+END_TEST
+
 START_TEST(a_reload_that_would_change_who_it_is_is_refused)
 {
     const char *argv[] = { "agentd", "--config", path_of("agentd.yaml"), NULL };
@@ -178,5 +241,8 @@ int main(void)
     tcase_add_test(t, files_are_found_beside_the_one_that_names_them);
     tcase_add_loop_test(t, files_that_do_not_fit_together_are_named, 0, COUNT(MISFITS));
     tcase_add_test(t, a_reload_that_would_change_who_it_is_is_refused);
+    tcase_add_loop_test(t, a_reload_that_no_link_could_begin_with_is_refused, 0,
+                        COUNT(DEAD_ENDS));
+    tcase_add_loop_test(t, a_launcher_that_could_start_nothing_is_found, 0, COUNT(PROGRAMS));
     return run("agentd/settings", t);
 }
