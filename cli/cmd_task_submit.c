@@ -13,8 +13,6 @@
 #include "core/rows.h"
 #include "core/task.h"
 
-enum { MOST_LABELS = 64 };
-
 #define MOST_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 struct settings {
@@ -128,9 +126,9 @@ static int check_payload(struct cli *cli, const struct hf_buf *payload)
 /* Labels. */
 
 struct labels {
-    Holdfast__V1__Task__LabelsEntry entries[MOST_LABELS];
-    Holdfast__V1__Task__LabelsEntry *list[MOST_LABELS];
-    char *texts[MOST_LABELS];
+    Holdfast__V1__Task__LabelsEntry entries[HF_LABELS_MAX];
+    Holdfast__V1__Task__LabelsEntry *list[HF_LABELS_MAX];
+    char *texts[HF_LABELS_MAX];
     size_t count;
 };
 
@@ -148,8 +146,8 @@ static int parse_labels(struct cli *cli, const struct hf_strings *given, struct 
 
         if (mark == NULL || mark == given->items[i])
             return cli_fail(cli, HF_EINVAL, "--label: %s is not KEY=VALUE", given->items[i]);
-        if (labels->count == MOST_LABELS)
-            return cli_fail(cli, HF_EINVAL, "--label: more than %d", MOST_LABELS);
+        if (labels->count == HF_LABELS_MAX)
+            return cli_fail(cli, HF_EINVAL, "--label: more than %d", HF_LABELS_MAX);
         text = strdup(given->items[i]);
         if (text == NULL)
             return cli_fail(cli, HF_ENOMEM, "out of memory");
@@ -161,7 +159,7 @@ static int parse_labels(struct cli *cli, const struct hf_strings *given, struct 
         labels->texts[i] = text;
         labels->count++;
     }
-    return HF_OK;
+    return hf_labels_check(labels->list, labels->count, &cli->err) == HF_OK ? HF_OK : HF_EINVAL;
 }
 
 /* Submission. */

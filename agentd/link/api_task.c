@@ -117,6 +117,7 @@ static void submit(struct link_call *call, const Holdfast__V1__SubmitRequest *gi
 {
     Holdfast__V1__Task task = HOLDFAST__V1__TASK__INIT;
     struct hf_event_ask ask = { .kind = HF_ASK_SUBMIT, .next_task = &task };
+    struct hf_error err = { "" };
 
     for (size_t i = 0; i < given->n_labels; i++) {
         labels[i] = (Holdfast__V1__Task__LabelsEntry *)(labels + given->n_labels) + i;
@@ -134,7 +135,10 @@ static void submit(struct link_call *call, const Holdfast__V1__SubmitRequest *gi
     task.n_labels = given->n_labels;
     task.expected_completion = given->expected_completion;
     task.deadline = given->deadline;
-    link_call_ask(call, &ask, on_submitted);
+    if (hf_labels_check(labels, given->n_labels, &err) != HF_OK)
+        link_call_fail(call, 413, "too_large", err.text, "put the rest into the payload");
+    else
+        link_call_ask(call, &ask, on_submitted);
 }
 
 void link_call_submit(struct link_call *call)

@@ -23,3 +23,16 @@ bool hf_body_matches(const Holdfast__V1__Body *record, struct hf_bytes text)
     return record->size == (int64_t)text.len && hf_body_init(&body, text) == HF_OK &&
            strcmp(record->sha256, body.sha256) == 0;
 }
+
+int hf_labels_check(Holdfast__V1__Task__LabelsEntry *const *labels, size_t count,
+                    struct hf_error *err)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count && i <= HF_LABELS_MAX; i++)
+        bytes += strlen(labels[i]->key) + strlen(labels[i]->value);
+    if (count <= HF_LABELS_MAX && bytes <= HF_LABELS_BYTES)
+        return HF_OK;
+    return hf_error_set(err, HF_ELIMIT, "labels: at most %d, with %zu bytes in all",
+                        HF_LABELS_MAX, HF_LABELS_BYTES);
+}

@@ -157,6 +157,10 @@ static void ask_too_much(void)
     ck_assert_msg(strstr(said, "{\"error\":{\"code\":\"too_large\",\"message\":\"a body may "
                                "have at most 1048576 bytes\",\"next\":\"send less\"}}") != NULL,
                   "%s", said);
+    write_file("large", "{\"role\":\"r9\",\"labels\":{\"l\":\"");
+    append("large", 'x', 16 << 10, "\"}}");
+    ck_assert_int_eq(ask_with_file("POST", "/v1/tasks", "large"), 413);
+    ck_assert_ptr_nonnull(strstr(said, "labels: at most 64, with 16384 bytes in all"));
 }
 
 /* More than a record has room for: the agent sees nothing of that. */

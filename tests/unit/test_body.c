@@ -128,6 +128,28 @@ START_TEST(a_shorter_result_takes_the_place_of_a_long_one)
 }
 END_TEST
 
+/* Labels are in the record whatever happens, so there is an end to them. */
+START_TEST(labels_have_a_limit)
+{
+    static char text[HF_LABELS_BYTES + 1];
+    Holdfast__V1__Task__LabelsEntry entry = HOLDFAST__V1__TASK__LABELS_ENTRY__INIT;
+    Holdfast__V1__Task__LabelsEntry *list[HF_LABELS_MAX + 1];
+    struct hf_error err = { "" };
+
+    for (size_t i = 0; i < COUNT(list); i++)
+        list[i] = &entry;
+    ck_assert_int_eq(hf_labels_check(list, HF_LABELS_MAX, &err), HF_OK);
+    ck_assert_int_eq(hf_labels_check(list, HF_LABELS_MAX + 1, &err), HF_ELIMIT);
+    ck_assert_str_eq(err.text, "labels: at most 64, with 16384 bytes in all");
+    (void)memset(text, 'x', sizeof text - 2);
+    entry.key = (char *)"k";
+    entry.value = text;
+    ck_assert_int_eq(hf_labels_check(list, 1, &err), HF_OK);
+    text[sizeof text - 2] = 'x';
+    ck_assert_int_eq(hf_labels_check(list, 1, &err), HF_ELIMIT);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("bodies");
@@ -137,5 +159,6 @@ int main(void)
     tcase_add_test(t, submit_with_a_payload_that_just_fits);
     tcase_add_test(t, complete_with_a_result_that_is_too_long_for_the_record);
     tcase_add_test(t, a_shorter_result_takes_the_place_of_a_long_one);
+    tcase_add_test(t, labels_have_a_limit);
     return run("core/body", t);
 }
