@@ -1,13 +1,15 @@
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
 #include "cli/out.h"
 #include "cli/store.h"
+#include "holdfast/v1/cli.pb-c.h"
 
 /* What is wrong in the fleet, counted. */
 struct examination {
@@ -15,22 +17,81 @@ struct examination {
     size_t held, needs_review, lost_hosts;
 };
 
+/* The report. */
+
+struct doctor_line {
+    enum doctor_finding finding;
+    char *text;
+};
+
+static const struct {
+    const char *word;
+    enum cli_colour colour;
+} MARKS[] = { { "ok", CLI_GOOD }, { "warning", CLI_WARN }, { "trouble", CLI_BAD } };
+
+enum { MARK_WIDTH = 8 };
+
 void doctor_found(struct doctor *doctor, enum doctor_finding finding, const char *fmt, ...)
 {
-    static const struct {
-        const char *word;
-        enum cli_colour colour;
-    } MARKS[] = { { "ok      ", CLI_GOOD }, { "warning ", CLI_WARN }, { "trouble ", CLI_BAD } };
-    HF_CLEANUP_FREE char *text = NULL;
+    char *text = NULL;
     va_list args;
 
+    doctor->troubles += finding == DOCTOR_TROUBLE;
     va_start(args, fmt);
     if (vasprintf(&text, fmt, args) < 0)
         text = NULL;
     va_end(args);
-    cli_out_colour(&doctor->out, MARKS[finding].colour, MARKS[finding].word);
-    cli_out_wrapped(&doctor->out, strlen(MARKS[finding].word), text != NULL ? text : "?");
-    doctor->troubles += finding == DOCTOR_TROUBLE;
+    if (text == NULL ||
+        !hf_grow(&doctor->lines, &doctor->cap, doctor->count + 1, sizeof *doctor->lines)) {
+        free(text);
+        doctor->err = HF_ENOMEM;
+        return;
+    }
+    doctor->lines[doctor->count++] = (struct doctor_line){ .finding = finding, .text = text };
+}
+
+static int print_text(const struct doctor *doctor)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    char word[MARK_WIDTH + 1];
+
+    for (size_t i = 0; i < doctor->count; i++) {
+        const struct doctor_line *line = &doctor->lines[i];
+
+        (void)snprintf(word, sizeof word, "%-*s", MARK_WIDTH, MARKS[line->finding].word);
+        cli_out_colour(&out, MARKS[line->finding].colour, word);
+        cli_out_wrapped(&out, MARK_WIDTH, line->text);
+    }
+    return cli_out_text(doctor->cli, &out);
+}
+
+static int print_json(const struct doctor *doctor)
+{
+    Holdfast__V1__Examination all = HOLDFAST__V1__EXAMINATION__INIT;
+    HF_CLEANUP_FREE Holdfast__V1__Examination__Line *lines =
+        hf_calloc(doctor->count + 1, sizeof *lines);
+    HF_CLEANUP_FREE Holdfast__V1__Examination__Line **list =
+        hf_calloc(doctor->count + 1, sizeof *list);
+
+    if (lines == NULL || list == NULL)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < doctor->count; i++) {
+        list[i] = &lines[i];
+        holdfast__v1__examination__line__init(&lines[i]);
+        lines[i].finding = (char *)MARKS[doctor->lines[i].finding].word;
+        lines[i].text = doctor->lines[i].text;
+    }
+    all.ok = doctor->troubles == 0;
+    all.findings = list;
+    all.n_findings = doctor->count;
+    return cli_out_json(doctor->cli, &all.base);
+}
+
+static void forget(struct doctor *doctor)
+{
+    for (size_t i = 0; i < doctor->count; i++)
+        free(doctor->lines[i].text);
+    free(doctor->lines);
 }
 
 /* The controllers. */
@@ -132,8 +193,10 @@ static int run(struct cli *cli)
     if (rc == HF_OK)
         rc = examine_fleet(&e);
     if (rc == HF_OK)
-        rc = cli_out_text(cli, &e.doctor.out);
-    hf_buf_done(&e.doctor.out);
+        rc = e.doctor.err;
+    if (rc == HF_OK)
+        rc = cli->output == CLI_JSON ? print_json(&e.doctor) : print_text(&e.doctor);
+    forget(&e.doctor);
     cli->status = e.doctor.troubles > 0 ? CLI_EXIT_FAILURE : 0;
     return rc;
 }

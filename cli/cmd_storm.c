@@ -65,6 +65,10 @@ static int print(struct cli *cli, const struct newest *newest)
         status.until = event->next->at;
     if (cli->output == CLI_JSON)
         return cli_out_json(cli, &status.base);
+    if (cli->output == CLI_NAME) {
+        hf_buf_printf(&out, "%s\n", NAMES[status.state]);
+        return cli_out_text(cli, &out);
+    }
     cli_out_field(&out, "state", "%s", NAMES[status.state]);
     cli_out_field(&out, "since", "%s", cli_time(status.since, text));
     if (status.state != HOLDFAST__V1__STORM_STATUS__STATE__normal) {

@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "cli/audit.h"
 #include "cli/commands.h"
 #include "cli/out.h"
@@ -26,14 +28,14 @@ static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
 
 static int run(struct cli *cli)
 {
-    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    char sentence[HF_NAME_MAX + 16];
     int rc = cli_act(
         cli, &(struct cli_act){ .fill = fill, .task = cli->args[0], .what = "task removed" });
 
     if (rc != HF_OK)
         return rc;
-    hf_buf_printf(&out, "%s: removed\n", cli->args[0]);
-    return cli->output == CLI_JSON ? HF_OK : cli_out_text(cli, &out);
+    (void)snprintf(sentence, sizeof sentence, "%s: removed", cli->args[0]);
+    return cli_out_done(cli, cli->args[0], "removed", sentence);
 }
 
 const struct cli_command CLI_TASK_RM = {

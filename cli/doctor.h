@@ -9,7 +9,9 @@ enum doctor_finding { DOCTOR_FINE, DOCTOR_WARNING, DOCTOR_TROUBLE };
 
 struct doctor {
     struct cli *cli;
-    struct hf_buf out;
+    struct doctor_line *lines;
+    size_t count, cap;
+    int err; /* HF_ENOMEM: one is missing */
     unsigned troubles;
 
     /* Of etcd, as it said itself. */

@@ -50,6 +50,9 @@ int cli_change_host(struct cli *cli, const struct cli_host_change *change)
         return rc;
     if (cli->output == CLI_JSON && record.message != NULL)
         return cli_out_json(cli, record.message);
-    hf_buf_printf(&out, "%s: %s\n", cli->args[0], change->then);
+    if (cli->output == CLI_NAME)
+        hf_buf_printf(&out, "%s\n", cli->args[0]);
+    else
+        hf_buf_printf(&out, "%s: %s\n", cli->args[0], change->then);
     return cli_out_text(cli, &out);
 }

@@ -171,6 +171,47 @@ START_TEST(json_has_the_members_that_scripts_rely_on)
 }
 END_TEST
 
+/* What a script asks for it can read, whatever the command. The fleet is that of put_fleet. */
+static const struct {
+    const char *words[4];
+    const char *name; /* with -o name; NULL: there is nothing that has one */
+} SCRIPTED[] = {
+    { { "ps" }, "w1\nw2\n" },
+    { { "hosts" }, "node-7\n" },
+    { { "task", "ls" }, "old\nreport-1\n" },
+    { { "task", "show", "report-1" }, "report-1\n" },
+    { { "explain", "w1" }, NULL },
+    { { "checkpoint", "verify", "report-1" }, NULL },
+    { { "storm", "status" }, "normal\n" },
+    { { "invariants" }, NULL },
+    { { "doctor" }, NULL },
+    { { "host", "cordon", "node-7" }, "node-7\n" },
+    { { "stop", "w1" }, "w1\n" },
+    { { "restart", "w1" }, "w1\n" },
+    { { "agent", "rm", "w2" }, NULL },
+    { { "task", "rm", "old" }, NULL },
+};
+
+START_TEST(what_is_for_scripts_can_be_read_by_them)
+{
+    const char *const *words = SCRIPTED[_i].words;
+    json_error_t err;
+    json_t *json;
+
+    put_fleet();
+    (void)put("tasks/old", "{\"id\":\"old\",\"role\":\"r\",\"state\":\"cancelled\"}",
+              HF_NO_LEASE);
+    if (SCRIPTED[_i].name != NULL) {
+        cli("-o", "name", words[0], words[1], words[2]);
+        expect(0, SCRIPTED[_i].name);
+    }
+    cli("-o", "json", words[0], words[1], words[2]);
+    json = json_loads(last.out, 0, &err);
+    ck_assert_msg(json_is_object(json), "%s: %s%s", err.text, last.out, last.err);
+    json_decref(json);
+}
+END_TEST
+
 START_TEST(an_agent_is_stopped_and_a_held_one_released)
 {
     put_fleet();
@@ -638,6 +679,8 @@ int main(void)
     tcase_add_test(t, a_reader_that_is_gone_is_no_error);
     tcase_add_test(t, agents_are_shown_as_wide_as_the_terminal_is);
     tcase_add_test(t, json_has_the_members_that_scripts_rely_on);
+    tcase_add_loop_test(t, what_is_for_scripts_can_be_read_by_them, 0,
+                        sizeof SCRIPTED / sizeof SCRIPTED[0]);
     tcase_add_test(t, an_agent_is_stopped_and_a_held_one_released);
     tcase_add_test(t, a_host_is_cordoned_and_given_up);
     tcase_add_test(t, a_task_is_submitted_once_followed_cancelled_and_retried);
