@@ -179,6 +179,12 @@ static void write_histograms(struct hf_buf *out, const struct ctl_counters *coun
                        "From the end of an agent's lease until it lives again.");
 }
 
+/* What it knows is all that etcd has for as long as etcd answers. */
+static bool is_connected(const struct ctl_api *api)
+{
+    return api->runner != NULL && hf_runner_is_proven(api->runner);
+}
+
 static void write_process(struct hf_buf *out, const struct ctl_api *api)
 {
     struct hf_etcd_stats etcd = hf_etcd_get_stats(api->etcd);
@@ -189,6 +195,8 @@ static void write_process(struct hf_buf *out, const struct ctl_api *api)
                       (double)api->loop_stalls);
     hf_metrics_single(out, "holdfast_loop_stall_seconds_max", "gauge", "The longest of them.",
                       (double)api->longest_stall / 1000);
+    hf_metrics_single(out, "holdfast_etcd_connected", "gauge", "1 while etcd answers.",
+                      is_connected(api));
     hf_metrics_single(out, "holdfast_etcd_calls_total", "counter", "Calls to etcd.",
                       (double)etcd.calls);
     hf_metrics_single(out, "holdfast_etcd_failures_total", "counter",
@@ -232,10 +240,12 @@ void ctl_api_serve(struct hf_httpd_request *request, void *arg)
         reply_text(request, 405, "only GET and HEAD\n");
     else if (strcmp(path, "/healthz") == 0)
         reply_text(request, 200, "ok\n");
-    else if (strcmp(path, "/readyz") == 0 && api->observer->synced)
-        reply_text(request, 200, api->observer->leads ? "leading\n" : "standing by\n");
-    else if (strcmp(path, "/readyz") == 0)
+    else if (strcmp(path, "/readyz") == 0 && !api->observer->synced)
         reply_text(request, 503, "does not know yet what etcd has\n");
+    else if (strcmp(path, "/readyz") == 0 && !is_connected(api))
+        reply_text(request, 503, "etcd does not answer\n");
+    else if (strcmp(path, "/readyz") == 0)
+        reply_text(request, 200, api->observer->leads ? "leading\n" : "standing by\n");
     else if (strcmp(path, "/metrics") == 0)
         serve_metrics(request, api);
     else

@@ -6,13 +6,15 @@
 #include "controller/observe.h"
 #include "etcd/client.h"
 #include "io/httpd.h"
+#include "io/runner.h"
 
 /* What it shows; all of it outlives the server. */
 struct ctl_api {
     const struct ctl_observer *observer;
     const struct hf_etcd *etcd;
     const struct ctl_alerts *alerts;
-    uint64_t loop_stalls; /* times that this loop stood still */
+    const struct hf_runner *runner; /* NULL: it does not stand yet */
+    uint64_t loop_stalls;           /* times that this loop stood still */
     hf_ms longest_stall;
 };
 

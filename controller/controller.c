@@ -172,11 +172,14 @@ static int stand(struct controller *ctl)
                                     .on_intent = on_intent,
                                     .on_trouble = on_trouble,
                                     .arg = ctl };
+    int rc;
 
     cfg.leader = get_leader(ctl);
     if (cfg.leader.len == 0)
         return hf_error_set(&ctl->why, HF_ENOMEM, "out of memory");
-    return hf_runner_new(&backend, &cfg, &ctl->runner, &ctl->why);
+    rc = hf_runner_new(&backend, &cfg, &ctl->runner, &ctl->why);
+    ctl->api.runner = ctl->runner;
+    return rc;
 }
 
 /* The first question: is etcd there, and does it let us in? */

@@ -307,6 +307,13 @@ struct hf_candidate_view hf_candidate_get_view(const struct hf_candidate *candid
     return candidate->view;
 }
 
+bool hf_candidate_is_proven(const struct hf_candidate *candidate)
+{
+    struct hf_session_view view = hf_session_get_view(candidate->session);
+
+    return view.state == HF_LEASE_HELD && view.proven_until > now_of(candidate);
+}
+
 bool hf_candidate_can_act(const struct hf_candidate *candidate)
 {
     return hf_election_can_act(&candidate->machine, now_of(candidate));

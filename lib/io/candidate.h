@@ -49,6 +49,9 @@ struct hf_candidate_view hf_candidate_get_view(const struct hf_candidate *candid
 /* True only as leader with a proven lease at this very moment. */
 bool hf_candidate_can_act(const struct hf_candidate *candidate);
 
+/* Leading or not, its lease is proven at this very moment: etcd answers. */
+bool hf_candidate_is_proven(const struct hf_candidate *candidate);
+
 /* etcd was restored from a backup. */
 void hf_candidate_on_history_reset(struct hf_candidate *candidate);
 

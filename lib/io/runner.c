@@ -483,6 +483,11 @@ struct hf_session_view hf_runner_get_lease(const struct hf_runner *runner)
                                    : (struct hf_session_view){ 0 };
 }
 
+bool hf_runner_is_proven(const struct hf_runner *runner)
+{
+    return runner->candidate != NULL && hf_candidate_is_proven(runner->candidate);
+}
+
 struct hf_candidate_view hf_runner_get_candidate(const struct hf_runner *runner)
 {
     return runner->candidate != NULL ? hf_candidate_get_view(runner->candidate)

@@ -85,4 +85,7 @@ struct hf_runner_stats hf_runner_get_stats(const struct hf_runner *runner);
 struct hf_session_view hf_runner_get_lease(const struct hf_runner *runner);
 struct hf_candidate_view hf_runner_get_candidate(const struct hf_runner *runner);
 
+/* A controller: its lease is proven at this very moment, so etcd answers. */
+bool hf_runner_is_proven(const struct hf_runner *runner);
+
 #endif

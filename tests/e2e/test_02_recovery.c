@@ -340,6 +340,31 @@ static void expect_metric(const char *text, const char *line)
     ck_assert_msg(strstr(text, line) != NULL, "no %s", line);
 }
 
+static bool is_cut_off(void *arg)
+{
+    HF_CLEANUP_FREE char *body = NULL;
+
+    return hft_http_get(*(uint16_t *)arg, "/readyz", &body) == 503 &&
+           strcmp(body, "etcd does not answer\n") == 0;
+}
+
+/* What it knew when etcd was last heard of is not all that etcd has. */
+START_TEST(a_controller_without_etcd_is_not_ready)
+{
+    HF_CLEANUP_FREE char *body = NULL;
+    uint16_t port = start_serving("true");
+
+    hft_wait_or_fail(is_ready, &port, STEP_MS, "the leader");
+    hft_etcd_pause(&server);
+    hft_wait_or_fail(is_cut_off, &port, STEP_MS, "that it says so");
+    ck_assert_int_eq(hft_http_get(port, "/metrics", &body), 200);
+    expect_metric(body, "\nholdfast_etcd_connected 0\n");
+    hft_etcd_resume(&server);
+    hft_wait_or_fail(is_ready, &port, STEP_MS, "the leader again");
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+}
+END_TEST
+
 START_TEST(metrics_tell_what_is_there_and_what_was_done)
 {
     HF_CLEANUP_FREE char *body = NULL, *other = NULL;
@@ -461,6 +486,7 @@ int main(void)
     tcase_add_test(t, a_leader_that_was_stopped_writes_nothing_when_it_goes_on);
     tcase_add_test(t, a_takeover_needs_no_listing);
     tcase_add_test(t, a_record_that_cannot_be_read_is_named_and_stops_nothing_else);
+    tcase_add_test(t, a_controller_without_etcd_is_not_ready);
     tcase_add_test(t, metrics_tell_what_is_there_and_what_was_done);
     tcase_add_test(t, prometheus_finds_nothing_wrong_with_the_metrics);
     tcase_add_test(t, an_alert_reaches_the_program_that_was_configured);
