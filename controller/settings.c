@@ -1,9 +1,11 @@
 #include "controller/settings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "schema/name.h"
 
@@ -176,10 +178,24 @@ static int check_listen(const char *listen, struct hf_error *err)
                         listen);
 }
 
+/* It is wanted when something went wrong, and that is late to find that it is not there. */
+static int check_alert(const struct hf_strings *command, struct hf_error *err)
+{
+    const char *path = getenv("PATH");
+
+    if (command->count == 0 ||
+        hf_file_is_program(command->items[0], path != NULL ? path : "/bin:/usr/bin"))
+        return HF_OK;
+    return hf_error_set(err, HF_EINVAL, "alert.command: %s is not a program that can be run",
+                        command->items[0]);
+}
+
 int ctl_settings_complete(struct ctl_settings *settings, struct hf_error *err)
 {
     int rc = settings->listen != NULL ? check_listen(settings->listen, err) : HF_OK;
 
+    if (rc == HF_OK)
+        rc = check_alert(&settings->alert_command, err);
     if (rc == HF_OK)
         rc = ctl_policy_get(&settings->policy, &settings->engine, err);
     if (rc == HF_OK)

@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "etcd/client.h"
 #include "io/connect.h"
 #include "io/root.h"
@@ -85,13 +86,6 @@ int link_trial_parts(const struct link_settings *settings, struct hf_error *err)
 
 /* Launchers. */
 
-static bool is_program(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
-}
-
 /* As the agent will find it. */
 static const char *path_of(const struct link_launcher *launcher)
 {
@@ -104,28 +98,13 @@ static const char *path_of(const struct link_launcher *launcher)
     return ours != NULL ? ours : "/bin:/usr/bin";
 }
 
-static bool is_in_path(const char *program, const char *path)
-{
-    char file[PATH_BYTES];
-
-    while (path[0] != '\0') {
-        size_t len = strcspn(path, ":");
-
-        (void)snprintf(file, sizeof file, "%.*s/%s", (int)len, path, program);
-        if (is_program(file))
-            return true;
-        path += len + (path[len] == ':' ? 1 : 0);
-    }
-    return false;
-}
-
 static int try_program(const struct link_launcher *launcher, struct hf_error *err)
 {
     const char *program = launcher->command.items[0];
     char file[PATH_BYTES];
 
     if (strchr(program, '/') == NULL)
-        return is_in_path(program, path_of(launcher))
+        return hf_file_is_program(program, path_of(launcher))
                    ? HF_OK
                    : hf_error_set(err, HF_ENOENT,
                                   "launcher %s: command: there is no program %s in its PATH",
@@ -133,11 +112,12 @@ static int try_program(const struct link_launcher *launcher, struct hf_error *er
     (void)snprintf(file, sizeof file, "%s%s%s",
                    program[0] != '/' && launcher->directory != NULL ? launcher->directory : "",
                    program[0] != '/' && launcher->directory != NULL ? "/" : "", program);
-    return is_program(file) ? HF_OK
-                            : hf_error_set(err, HF_ENOENT,
-                                           "launcher %s: command: %s is not a program that can "
-                                           "be run",
-                                           launcher->name, file);
+    return hf_file_is_program(file, "")
+               ? HF_OK
+               : hf_error_set(err, HF_ENOENT,
+                              "launcher %s: command: %s is not a program that can "
+                              "be run",
+                              launcher->name, file);
 }
 
 static int try_directory(const struct link_launcher *launcher, struct hf_error *err)

@@ -62,3 +62,27 @@ void hf_stdio_fill(void)
     if (fd >= 0)
         (void)close(fd);
 }
+
+static bool is_program(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+bool hf_file_is_program(const char *name, const char *path)
+{
+    char file[PATH_MAX];
+
+    if (strchr(name, '/') != NULL)
+        return is_program(name);
+    while (path[0] != '\0') {
+        size_t len = strcspn(path, ":");
+
+        if (snprintf(file, sizeof file, "%.*s/%s", (int)len, path, name) < (int)sizeof file &&
+            is_program(file))
+            return true;
+        path += len + (path[len] == ':' ? 1 : 0);
+    }
+    return false;
+}

@@ -2,6 +2,7 @@
 #ifndef HF_BASE_FILE_H
 #define HF_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -15,5 +16,9 @@ int hf_file_write(const char *path, const void *data, size_t len,
 /* Opens /dev/null for the standard descriptors that are closed. Else they would be taken by
  * what is opened next, which then gets what is printed. First of all in main. */
 void hf_stdio_fill(void);
+
+/* Whether this can be run: a path, or a name that is found in one of the directories of `path`,
+ * which is written as PATH is. */
+bool hf_file_is_program(const char *name, const char *path);
 
 #endif

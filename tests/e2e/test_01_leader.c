@@ -174,6 +174,10 @@ START_TEST(a_configuration_that_makes_no_sense_is_refused_with_a_sentence)
     hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint, "--ttl",
                       "1s", NULL);
     ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 2);
+    hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint,
+                      "--alert-command", "/no/such,--now", NULL);
+    ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 2);
+    ck_assert(hft_program_said(&a, "alert.command: /no/such is not a program"));
 }
 END_TEST
 

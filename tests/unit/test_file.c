@@ -96,6 +96,22 @@ START_TEST(closed_standard_descriptors_are_filled)
 }
 END_TEST
 
+START_TEST(a_program_is_found_as_a_shell_would_find_it)
+{
+    char both[2 * HFT_PATH_MAX];
+
+    (void)snprintf(both, sizeof both, "/no/such::%s", dir.path);
+    ck_assert(!hf_file_is_program("x", both));
+    ck_assert_int_eq(hf_file_write(path, "#!/bin/sh\n", 10, &why), HF_OK);
+    ck_assert(!hf_file_is_program("x", both)); /* nobody may run it */
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    ck_assert(hf_file_is_program("x", both));
+    ck_assert(hf_file_is_program(path, ""));
+    ck_assert(!hf_file_is_program("x", "/no/such"));
+    ck_assert(!hf_file_is_program(dir.path, "")); /* a directory */
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("file");
@@ -105,5 +121,6 @@ int main(void)
     tcase_add_test(t, what_is_no_file_is_written_to_and_stays);
     tcase_add_test(t, what_cannot_be_written_says_why);
     tcase_add_test(t, closed_standard_descriptors_are_filled);
+    tcase_add_test(t, a_program_is_found_as_a_shell_would_find_it);
     return hft_suite_run("base/file", t, NULL);
 }
