@@ -347,41 +347,65 @@ void link_stop(struct link *link, int code)
     link_leave(link, on_left);
 }
 
-/* `agentd run` stays while its agent may come back. */
-static bool is_run_over(const struct link *link, const struct link_agent *agent)
+/* `agentd run` stays while its agent may come back: NULL, or why it does not. */
+static const char *find_why_over(const struct link *link, const struct link_agent *agent)
 {
-    const struct hf_node_view *view;
-    struct hf_node_view seen;
+    struct hf_node_view view;
     Holdfast__V1__Exit__Kind kind;
 
     if (link->settings->once && agent->ended)
-        return true; /* whatever was ordered meanwhile */
-    if (hf_node_get_view(link->node, agent->name, link_now(link), &seen) != HF_OK)
-        return false;
-    view = &seen;
-    if (view->state != HF_NODE_ABSENT)
-        return false;
-    if (view->stopped || view->held)
-        return agent->ended || !agent->started;
+        return "it ended, and that was to be once"; /* whatever was ordered meanwhile */
+    if (hf_node_get_view(link->node, agent->name, link_now(link), &view) != HF_OK ||
+        view.state != HF_NODE_ABSENT)
+        return NULL;
+    if (view.stopped || view.held) {
+        if (!agent->ended && agent->started)
+            return NULL;
+        return view.stopped ? "it is wanted stopped: `holdfast start` wants it again"
+                            : "it is held: `holdfast restart` releases it";
+    }
     if (!agent->ended)
-        return false;
+        return NULL;
     if (agent->spec->restart == HOLDFAST__V1__SPEC__RESTART__never)
-        return true;
-    kind = view->exit != NULL ? view->exit->kind : HOLDFAST__V1__EXIT__KIND__unknown;
-    return kind == HOLDFAST__V1__EXIT__KIND__left ||
-           (kind == HOLDFAST__V1__EXIT__KIND__finished &&
-            agent->spec->restart != HOLDFAST__V1__SPEC__RESTART__always);
+        return "it ended, and is never restarted";
+    kind = view.exit != NULL ? view.exit->kind : HOLDFAST__V1__EXIT__KIND__unknown;
+    if (kind == HOLDFAST__V1__EXIT__KIND__left)
+        return "it said goodbye";
+    return kind == HOLDFAST__V1__EXIT__KIND__finished &&
+                   agent->spec->restart != HOLDFAST__V1__SPEC__RESTART__always
+               ? "it finished"
+               : NULL;
 }
 
 static void look_whether_over(struct link *link)
 {
     const struct link_agent *agent = link->agents;
+    const char *why;
 
-    if (link->stopping || link->settings->mode != LINK_RUN || agent == NULL ||
-        !is_run_over(link, agent))
+    if (link->stopping || link->settings->mode != LINK_RUN || agent == NULL)
         return;
-    HF_LOG_INFO("over", HF_STR("agent", agent->name), HF_INT("status", agent->code));
+    why = find_why_over(link, agent);
+    if (why == NULL)
+        return;
+    HF_LOG_INFO("over", HF_STR("agent", agent->name), HF_INT("status", agent->code),
+                HF_STR("why", why));
     link_stop(link, agent->code);
+}
+
+/* Who has started an agentd and sees no agent wants to know what it waits for. */
+static void tell_waiting(const struct link *link, struct link_agent *agent)
+{
+    struct hf_node_view view;
+
+    if (!link->was_ready || link->stopping || !agent->configured || agent->started ||
+        agent->processes != NULL ||
+        hf_node_get_view(link->node, agent->name, link_now(link), &view) != HF_OK ||
+        !view.told || view.why == NULL ||
+        strncmp(view.why, agent->waits, sizeof agent->waits - 1) == 0)
+        return;
+    (void)snprintf(agent->waits, sizeof agent->waits, "%s", view.why);
+    HF_LOG_INFO("waiting", HF_STR("agent", agent->name), HF_STR("why", view.why),
+                HF_STR("next", view.next));
 }
 
 static void note_spec(struct link *link, struct link_agent *agent)
@@ -402,6 +426,7 @@ static void look(struct link *link)
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         link_process_settle(link, agent);
         note_spec(link, agent);
+        tell_waiting(link, agent);
         current = link_process_get_current(agent);
         link_ask_recall(current);
         link_api_tell_work(current);

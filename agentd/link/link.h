@@ -85,7 +85,7 @@ struct link_agent {
     int32_t code;                   /* of that end */
     struct link_process *processes; /* newest first */
     struct link_api *api;
-    bool in_jeopardy; /* it was told so */
+    char waits[80]; /* why it was not started yet, as the log has it */
 };
 
 /* An ask that is not answered yet. */

@@ -32,6 +32,23 @@ START_TEST(it_ends_with_the_code_of_an_agent_that_is_stopped)
     stop_agent();
     ck_assert_int_eq(code_of(agentd), 5);
     await("agents/a1/exit", "\"kind\":\"terminated\"");
+    agentd = start("a1", (const char *[]){ "true", NULL }); /* nobody wants it, still */
+    ck_assert_int_eq(code_of(agentd), 0);
+    await_line("agentd.log", "it is wanted stopped: `holdfast start` wants it again");
+}
+END_TEST
+
+/* Another host has it: nobody waits in line for a key, and a person is told what holds. */
+START_TEST(it_says_why_it_does_not_start_its_agent)
+{
+    int64_t lease = hft_grant(&hand, 60);
+    pid_t agentd;
+
+    (void)hft_put(&hand, "/holdfast/default/agents/a1/live", "{\"host\":\"elsewhere\"}", lease);
+    agentd = start("a1", (const char *[]){ "true", NULL });
+    await_line("agentd.log", "event=waiting program=agentd ns=default agent=a1 "
+                             "why=\"it is live already\"");
+    (void)stop(agentd);
 }
 END_TEST
 
@@ -43,6 +60,7 @@ START_TEST(it_ends_with_the_code_of_an_agent_that_is_held)
     begin_leader();
     agentd = start("a1", (const char *[]){ "sh", "-c", "exit 7", NULL });
     ck_assert_int_eq(code_of(agentd), 7);
+    await_line("agentd.log", "it is held: `holdfast restart` releases it");
     await("health/a1", "\"held\":true");
 }
 END_TEST
@@ -167,6 +185,7 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, it_ends_with_the_code_of_an_agent_that_is_stopped);
+    tcase_add_test(stories, it_says_why_it_does_not_start_its_agent);
     tcase_add_test(stories, it_ends_with_the_code_of_an_agent_that_is_held);
     tcase_add_test(stories, with_once_it_ends_with_the_first_process);
     tcase_add_test(stories, a_new_link_knows_the_code_of_a_process_that_ended_before_it_came);
