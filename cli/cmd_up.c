@@ -71,6 +71,12 @@ static const struct {
 
 enum { FLEET_SIZE = sizeof FLEET / sizeof FLEET[0] };
 
+/* What says that it is to end: Ctrl-C, a service manager, a terminal that is closed, Ctrl-\\.
+ */
+static const int STOPS[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+enum { STOP_COUNT = sizeof STOPS / sizeof STOPS[0] };
+
 struct up {
     struct cli *cli;
     const struct settings *settings;
@@ -80,7 +86,7 @@ struct up {
     const char *endpoints[1];
     struct cli_child etcd, controller, hosts[FLEET_SIZE];
     hf_ms lost_at[FLEET_SIZE]; /* when we saw that a host had ended; 0: it runs */
-    uv_signal_t interrupt, terminate;
+    uv_signal_t stops[STOP_COUNT];
     bool stop;     /* somebody said so */
     char env[512]; /* what was written into the file for others; empty: nothing */
 };
@@ -181,21 +187,43 @@ static void on_signal(uv_signal_t *signal, int number)
     up->stop = true;
 }
 
+/* Who cannot be heard at the moment waits: whatever was begun is to be ended in order. */
+static void hold_stops(int how)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < STOP_COUNT; i++)
+        (void)sigaddset(&set, STOPS[i]);
+    (void)sigprocmask(how, &set, NULL);
+}
+
+/* As nohup and shells do it for what they start in the background. */
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static void watch_signals(struct up *up)
 {
-    up->interrupt.data = up->terminate.data = up;
-    (void)uv_signal_init(&up->cli->loop, &up->interrupt);
-    (void)uv_signal_init(&up->cli->loop, &up->terminate);
-    (void)uv_signal_start(&up->interrupt, on_signal, SIGINT);
-    (void)uv_signal_start(&up->terminate, on_signal, SIGTERM);
+    for (size_t i = 0; i < STOP_COUNT; i++) {
+        up->stops[i].data = up;
+        (void)uv_signal_init(&up->cli->loop, &up->stops[i]);
+        if ((STOPS[i] != SIGHUP && STOPS[i] != SIGQUIT) || !is_ignored(STOPS[i]))
+            (void)uv_signal_start(&up->stops[i], on_signal, STOPS[i]);
+    }
+    hold_stops(SIG_UNBLOCK);
 }
 
 static void connect_done(struct up *up)
 {
     if (!up->cli->connected)
         return;
-    uv_close((uv_handle_t *)&up->interrupt, NULL);
-    uv_close((uv_handle_t *)&up->terminate, NULL);
+    hold_stops(SIG_BLOCK);
+    for (size_t i = 0; i < STOP_COUNT; i++)
+        uv_close((uv_handle_t *)&up->stops[i], NULL);
     cli_disconnect(up->cli);
 }
 
@@ -447,6 +475,7 @@ static int start(struct up *up)
 {
     int rc = find_programs(up);
 
+    hold_stops(SIG_BLOCK);
     remove_old_env_file(up);
     if (rc == HF_OK)
         rc = make_dir(up);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -145,6 +146,28 @@ START_TEST(a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctr
     ck_assert_int_eq(submitted.status, 0);
     ck_assert_uint_eq(count_processes(&first), 2);
     ck_assert_int_eq(kill(first.program.pid, SIGINT), 0);
+    ck_assert_int_eq(hft_program_wait(&first.program, STEP_MS), 0);
+    expect_nothing_left(&first);
+}
+END_TEST
+
+static bool has_ended_while_told_again(void *arg)
+{
+    pid_t pid = *(pid_t *)arg;
+    siginfo_t info = { .si_pid = 0 };
+
+    (void)kill(pid, SIGINT);
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid;
+}
+
+/* A terminal that is closed, and somebody who cannot wait. */
+START_TEST(nothing_is_left_however_often_and_how_it_is_told_to_end)
+{
+    start(&first, "first", EMPTY);
+    ck_assert_int_eq(kill(first.program.pid, SIGHUP), 0);
+    hft_program_until_said(&first.program, "ending everything", STEP_MS);
+    hft_wait_or_fail(has_ended_while_told_again, &first.program.pid, STEP_MS, "its end");
     ck_assert_int_eq(hft_program_wait(&first.program, STEP_MS), 0);
     expect_nothing_left(&first);
 }
@@ -348,6 +371,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 400);
     tcase_add_test(t, a_cluster_is_there_when_the_env_file_is_and_nothing_is_left_after_ctrl_c);
+    tcase_add_test(t, nothing_is_left_however_often_and_how_it_is_told_to_end);
     tcase_add_test(t, an_env_file_of_another_time_is_gone_before_anything_is_ready);
     tcase_add_test(t, two_of_them_do_not_disturb_each_other);
     tcase_add_test(t, when_it_is_killed_its_processes_end_too);
