@@ -24,11 +24,14 @@ struct link_put {
     char key[LINK_STORE_KEY_BYTES];
     char sha256[65];
     int64_t size;
-    size_t kept; /* bytes of the body that are kept until it is committed; 0: too many */
+    struct link_agent *of;
+    size_t bytes; /* of the body, */
+    size_t kept;  /* and how many of them are kept until it is committed; 0: too many */
     char body[];
 };
 
-enum { KEPT_BYTES = 16 << 10 };
+/* What one agent may have under way, so that the memory and the disk are there for others. */
+enum { KEPT_BYTES = 16 << 10, MOST_LOANS = 2, MOST_PUTS = 4 };
 
 static void cancel_put(struct link_call *call)
 {
@@ -43,6 +46,7 @@ static void free_put(struct link_put *put)
     while (*at != put)
         at = &(*at)->next;
     *at = put->next;
+    put->of->put_bytes -= put->bytes;
     free(put);
 }
 
@@ -190,16 +194,25 @@ static void on_body_put(const struct link_stored *stored, void *arg)
 
 static void put_body(struct link_call *call, struct hf_bytes body)
 {
-    struct link *link = call->process->agent->link;
+    struct link_agent *agent = call->process->agent;
+    struct link *link = agent->link;
     size_t kept = body.len <= KEPT_BYTES ? body.len : 0;
-    struct link_put *put = hf_calloc(1, sizeof *put + kept);
+    struct link_put *put;
 
+    if (agent->put_bytes + body.len > MOST_PUTS * LINK_STORE_FILE_MAX) {
+        link_call_error(call, HF_ELIMIT, "too many bytes of checkpoints are on their way");
+        return;
+    }
+    put = hf_calloc(1, sizeof *put + kept);
     if (put == NULL) {
         link_call_error(call, HF_ENOMEM, NULL);
         return;
     }
     put->call = call;
     put->link = link;
+    put->of = agent;
+    put->bytes = body.len;
+    agent->put_bytes += body.len;
     put->kept = kept;
     if (kept > 0)
         memcpy(put->body, body.data, kept);
@@ -229,6 +242,7 @@ static void refuse_size(struct link_call *call)
 
 struct loan {
     struct link_call *call; /* NULL: whoever asked is gone */
+    struct link_agent *agent;
 };
 
 static void cancel_loan(struct link_call *call)
@@ -242,6 +256,7 @@ static void on_file(int err, const char *text, struct hf_bytes content, void *ar
     struct loan *loan = arg;
     struct link_call *call = loan->call;
 
+    loan->agent->loans--;
     free(loan);
     if (call == NULL)
         return;
@@ -271,12 +286,16 @@ static void put_file(struct link_call *call, const char *path)
                                         : "path: from the root on, since agentd is elsewhere");
         return;
     }
+    if (call->process->agent->loans == MOST_LOANS) {
+        link_call_error(call, HF_ELIMIT, "other files are being read for this agent");
+        return;
+    }
     loan = hf_calloc(1, sizeof *loan);
     if (loan == NULL) {
         link_call_error(call, HF_ENOMEM, NULL);
         return;
     }
-    loan->call = call;
+    *loan = (struct loan){ .call = call, .agent = call->process->agent };
     rc =
         link_path_read(&link->loop, path, user, link_store_get_max(link->store), on_file, loan);
     if (rc != HF_OK) {
@@ -284,6 +303,7 @@ static void put_file(struct link_call *call, const char *path)
         link_call_error(call, rc, NULL);
         return;
     }
+    loan->agent->loans++;
     call->state = loan;
     call->on_cancel = cancel_loan;
 }

@@ -85,7 +85,9 @@ struct link_agent {
     int32_t code;                   /* of that end */
     struct link_process *processes; /* newest first */
     struct link_api *api;
-    char waits[80]; /* why it was not started yet, as the log has it */
+    unsigned loans;   /* files that are read for it, ... */
+    size_t put_bytes; /* ... and bytes of checkpoints that are on their way */
+    char waits[80];   /* why it was not started yet, as the log has it */
 };
 
 /* An ask that is not answered yet. */

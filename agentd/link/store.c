@@ -90,18 +90,22 @@ int link_store_digest(const void *data, size_t len, char ret_hex[HF_SHA256_HEX_L
     return rc;
 }
 
-/* Whether what was read is what its entry says. */
-void link_store_finish_get(struct link_store_job *job)
+int link_store_judge(const struct link_store_job *job)
 {
     char hex[HF_SHA256_HEX_LEN + 1];
     int rc = link_store_digest(job->body, job->len, hex);
 
     if (rc != HF_OK)
-        link_store_finish(job, rc, hf_err_text(rc));
-    else if ((int64_t)job->len != job->want_size || strcmp(hex, job->sha256) != 0)
-        link_store_finish(job, HF_ECORRUPT, "the checkpoint is not what was stored");
-    else
-        link_store_finish(job, HF_OK, NULL);
+        return rc;
+    return (int64_t)job->len == job->want_size && strcmp(hex, job->sha256) == 0 ? HF_OK
+                                                                                : HF_ECORRUPT;
+}
+
+void link_store_finish_get(struct link_store_job *job, int verdict)
+{
+    link_store_finish(job, verdict,
+                      verdict == HF_ECORRUPT ? "the checkpoint is not what was stored"
+                                             : hf_err_text(verdict));
 }
 
 static void file_put(struct link_store_job *job)
@@ -255,7 +259,7 @@ static void on_etcd_get(const struct hf_range_result *result, void *arg)
     if (job->body == NULL)
         link_store_finish(job, HF_ENOMEM, hf_err_text(HF_ENOMEM));
     else
-        link_store_finish_get(job);
+        link_store_finish_get(job, link_store_judge(job));
 }
 
 static void etcd_get(struct link_store_job *job)
@@ -390,7 +394,9 @@ void link_store_put(struct link_store *store, const char *task, struct hf_bytes 
                    (store->cfg.choice == LINK_STORE_AUTO && body.len <= LINK_STORE_ETCD_MAX);
     job->len = body.len;
     job->body = hf_memdup(body.data, body.len);
-    rc = job->body != NULL ? link_store_digest(body.data, body.len, job->sha256) : HF_ENOMEM;
+    rc = job->body != NULL ? HF_OK : HF_ENOMEM;
+    if (rc == HF_OK && job->in_etcd) /* else where it takes nobody's time */
+        rc = link_store_digest(body.data, body.len, job->sha256);
     if (rc == HF_OK && job->in_etcd)
         rc = make_etcd_key(job->key);
     if (rc == HF_OK && body.len > link_store_get_max(store))

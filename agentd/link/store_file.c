@@ -170,13 +170,14 @@ static int drop(const struct link_store_job *job)
     return rc;
 }
 
-/* On the pool's threads, and back. */
+/* On the pool's threads, and back. To digest what is large takes longer than a loop that has a
+ * lease to renew may stand still, so that is done there, too. */
 
 static void work_put(uv_work_t *work)
 {
     struct link_store_job *job = work->data;
 
-    job->err = put(job);
+    job->err = link_store_digest(job->body, job->len, job->sha256) == HF_OK ? put(job) : ENOMEM;
 }
 
 static void work_get(uv_work_t *work)
@@ -184,6 +185,8 @@ static void work_get(uv_work_t *work)
     struct link_store_job *job = work->data;
 
     job->err = get(job);
+    if (job->err == 0)
+        job->verdict = link_store_judge(job);
 }
 
 static void work_drop(uv_work_t *work)
@@ -212,7 +215,7 @@ static void on_got(uv_work_t *work, int status)
     if (job->err != 0)
         link_store_finish(job, err_of(job->err), text_of(job->err));
     else
-        link_store_finish_get(job);
+        link_store_finish_get(job, job->verdict);
 }
 
 static void queue(struct link_store_job *job, uv_work_cb work, uv_after_work_cb after)

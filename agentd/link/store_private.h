@@ -36,13 +36,16 @@ struct link_store_job {
     uv_work_t work;
     struct hf_alarm alarm;
     int err;
+    int verdict; /* on what was read */
     const char *text;
 };
 
 struct link_store_job *link_store_new_job(struct link_store *store, const char *task,
                                           link_stored_fn fn, void *arg);
 void link_store_finish(struct link_store_job *job, int err, const char *text);
-void link_store_finish_get(struct link_store_job *job);
+void link_store_finish_get(struct link_store_job *job, int verdict);
+/* Whether what was read is what its entry says. From any thread, as the next. */
+int link_store_judge(const struct link_store_job *job) HF_MUST_CHECK;
 int link_store_digest(const void *data, size_t len,
                       char ret_hex[HF_SHA256_HEX_LEN + 1]) HF_MUST_CHECK;
 

@@ -392,13 +392,42 @@ static const char FLOOD[] =
     "print('done', flush=True)\n"
     "time.sleep(600)\n";
 
-static void start_two(struct hft_program *agentd)
+/* Sixty-four at once name a file as large as a checkpoint may be, for as long as a lease. */
+static const char FILES[] =
+    "import os, socket, threading, time\n"
+    "big = os.path.dirname(os.path.dirname(os.environ['HOLDFAST_SOCKET'])) + '/big'\n"
+    "with open(big, 'wb') as file:\n"
+    "    file.write(b'x' * (16 << 20))\n"
+    "end = time.monotonic() + 12\n"
+    "body = '{\"path\":\"' + big + '\"}'\n"
+    "ask = ('PUT /v1/tasks/none/checkpoint HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer ' "
+    "+\n"
+    "       os.environ['HOLDFAST_TOKEN'] + '\\r\\nContent-Type: application/json\\r\\n' +\n"
+    "       'Content-Length: %d\\r\\n\\r\\n' % len(body) + body).encode()\n"
+    "def name():\n"
+    "    while time.monotonic() < end:\n"
+    "        try:\n"
+    "            with socket.socket(socket.AF_UNIX) as s:\n"
+    "                s.settimeout(20)\n"
+    "                s.connect(os.environ['HOLDFAST_SOCKET'])\n"
+    "                s.sendall(ask)\n"
+    "                s.recv(4096)\n"
+    "        except OSError:\n"
+    "            pass\n"
+    "all = [threading.Thread(target=name) for i in range(64)]\n"
+    "[t.start() for t in all]\n"
+    "print('begun', flush=True)\n"
+    "[t.join() for t in all]\n"
+    "print('done', flush=True)\n"
+    "time.sleep(600)\n";
+
+static void start_two(struct hft_program *agentd, const char *script)
 {
     char config[300], text[1000];
 
     write_file("agentd.yaml", "host: h1\nlaunchers: [flood.yaml, rest.yaml]\n"
                               "agents: [a1.yaml, a2.yaml]\n");
-    write_file("flood.py", FLOOD);
+    write_file("flood.py", script);
     (void)snprintf(text, sizeof text, "name: flood\ncommand: [python3, %s/flood.py]\n",
                    dir.path);
     write_file("flood.yaml", text);
@@ -428,7 +457,7 @@ START_TEST(one_that_asks_and_asks_disturbs_nobody)
     hf_rev first, second;
     hf_ms slowest = 0;
 
-    start_two(&agentd);
+    start_two(&agentd, FLOOD);
     hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
     (void)snprintf(sock, sizeof sock, "%s/agents/a2.sock", dir.path);
     await_line("agents/a1.log", "begun");
@@ -441,6 +470,28 @@ START_TEST(one_that_asks_and_asks_disturbs_nobody)
     printf("the slowest claim took %lld ms\n", (long long)slowest);
     ck_assert_int_lt(slowest, 10000); /* a lease; most of it is curl's on a flooded machine */
     ck_assert_int_eq(look("agents/a1/live").create_rev, first);
+    ck_assert_int_eq(look("agents/a2/live").create_rev, second);
+    ck_assert(!hft_program_said(&agentd, "event=jeopardy"));
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    check_log();
+}
+END_TEST
+
+/* To read and to digest them takes longer than a loop with a lease to renew may stand still. */
+START_TEST(one_that_names_large_files_disturbs_nobody)
+{
+    struct hft_program agentd = { 0 };
+    hf_rev second;
+    hf_ms slowest = 0;
+
+    start_two(&agentd, FILES);
+    hft_wait_or_fail(is_ready, NULL, STEP_MS, "the agent");
+    (void)snprintf(sock, sizeof sock, "%s/agents/a2.sock", dir.path);
+    await_line("agents/a1.log", "begun");
+    second = look("agents/a2/live").create_rev;
+    hft_wait_or_fail(is_flooded_or_claims, &slowest, STEP_MS, "the end of it");
+    printf("the slowest claim took %lld ms\n", (long long)slowest);
+    ck_assert_int_lt(slowest, 5000);
     ck_assert_int_eq(look("agents/a2/live").create_rev, second);
     ck_assert(!hft_program_said(&agentd, "event=jeopardy"));
     ck_assert_int_eq(hft_program_stop(&agentd), 0);
@@ -461,5 +512,6 @@ int main(void)
     tcase_add_test(stories, who_listens_hears_that_it_is_to_end);
     tcase_add_test(stories, while_etcd_is_away_an_agent_is_told_so);
     tcase_add_test(stories, one_that_asks_and_asks_disturbs_nobody);
+    tcase_add_test(stories, one_that_names_large_files_disturbs_nobody);
     return hft_suite_run("agentd: local API", stories, NULL);
 }
