@@ -89,8 +89,7 @@ static bool live_once(uint64_t seed, const char *profile, const struct hfs_mutan
 static void hunt_one(const struct hfs_hunt *hunt, const struct hfs_mutant *mutant,
                      struct hfs_census *census, struct result *result)
 {
-    bool must_die = mutant->equivalent == NULL && mutant->open == NULL;
-    uint64_t seeds = must_die ? hunt->seeds : hunt->seeds / FEW;
+    uint64_t seeds = mutant->equivalent == NULL ? hunt->seeds : hunt->seeds / FEW;
     uint64_t before = census->dropped;
     char profile[NAME] = "";
 
@@ -230,10 +229,7 @@ static bool tell(const struct hfs_mutant *mutant, const struct result *result)
         (void)printf("%-32s ... though it is said to harm nothing: %s\n", "",
                      mutant->equivalent);
         tell_replay(&result->failure, mutant->name, false);
-    } else if (mutant->open != NULL)
-        (void)printf("%-32s IS OPEN after %llu histories: %s\n", mutant->name, histories,
-                     mutant->open);
-    else if (idle)
+    } else if (idle)
         (void)printf("%-32s IS NEVER SENT in %llu histories\n", mutant->name, histories);
     else if (equivalent)
         (void)printf("%-32s harms nothing in %llu histories: %s\n", mutant->name, histories,
@@ -287,7 +283,7 @@ static bool tell_census(const struct hfs_hunt *hunt, const struct shared *shared
 
 static bool tell_all(const struct hfs_hunt *hunt, const struct shared *shared)
 {
-    size_t profiles = count_profiles(), count, wrong = 0, dead = 0, open = 0;
+    size_t profiles = count_profiles(), count, wrong = 0, dead = 0;
     const struct hfs_mutant *mutants = hfs_mutants_get(&count);
     const struct result *results = shared->results + profiles;
     bool ok = true;
@@ -300,12 +296,10 @@ static bool tell_all(const struct hfs_hunt *hunt, const struct shared *shared)
             continue;
         wrong += !tell(&mutants[i], &results[i]);
         dead += results[i].failure.any && mutants[i].equivalent == NULL;
-        open += !results[i].failure.any && mutants[i].open != NULL;
     }
     if (hunt->only == NULL)
         tell_invariants(mutants, count, results);
-    (void)printf("%zu mutants: %zu die, %zu are open, %zu are not as they should be\n", count,
-                 dead, open, wrong);
+    (void)printf("%zu mutants: %zu die, %zu are not as they should be\n", count, dead, wrong);
     return tell_census(hunt, shared) && ok && wrong == 0;
 }
 

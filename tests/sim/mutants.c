@@ -72,9 +72,6 @@ static const char BY_WITHDRAWAL[] =
     "or "
     "on hold; when that is withdrawn it adopts all of its tasks, or is killed";
 
-/* What no history has shown to be needed yet, though nothing implies it. */
-static const char RARE[] = "it takes more to come together than a history here has met";
-
 /* clang-format off */
 #define DROP(NAME, ROW, KIND, COMPARES, PROFILE, ...)                                          \
     { .name = #NAME, .profile = PROFILE,                                                       \

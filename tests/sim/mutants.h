@@ -42,7 +42,6 @@ struct hfs_mutant {
     struct hfs_dropped aim;     /* with that, Txns that have this compare are kept back */
     const char *profile;    /* of its histories (sim/profile.h); several are taken in turn */
     const char *equivalent; /* why it harms nothing; NULL: it must */
-    const char *open;       /* why no history shows it yet, and the run fails; NULL: one must */
 };
 
 /* All of them; `ret_count` says how many. */
