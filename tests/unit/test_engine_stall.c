@@ -362,18 +362,6 @@ START_TEST(of_two_tasks_the_one_that_is_first_to_be_asked_about_is)
 }
 END_TEST
 
-START_TEST(it_is_explained)
-{
-    struct hf_engine_view view;
-
-    be_asked();
-    ck_assert_int_eq(hf_engine_explain_agent(engine, "a", now, &view), HF_OK);
-    ck_assert_str_eq(view.verdict, "stuck");
-    ck_assert_ptr_nonnull(strstr(view.next, "unless it answers"));
-    ck_assert_int_eq(view.at, now + 5 * MIN);
-}
-END_TEST
-
 int main(void)
 {
     TCase *t = tcase_create("stall");
@@ -399,6 +387,5 @@ int main(void)
     tcase_add_test(t, another_life_was_not_asked);
     tcase_add_test(t, nothing_is_held_against_an_agent_whose_agentd_does_not_know_of_it);
     tcase_add_test(t, of_two_tasks_the_one_that_is_first_to_be_asked_about_is);
-    tcase_add_test(t, it_is_explained);
     return run("core/engine stall", t);
 }
