@@ -101,12 +101,12 @@ struct hf_ranking {
 
 struct hf_task_state {
     struct hf_heap_node rank;
-    struct hf_ranking *ranking; /* in which it is, or NULL */
-    hf_ms since;                /* when it came into this state, with this owner */
-    hf_ms moved_at;             /* when anything of it was last written */
+    hf_ms since;    /* when it came into this state, with this owner */
+    hf_ms moved_at; /* when anything of it was last written */
     struct hf_item item;
-    uint32_t owner_rev; /* whose that was; the low bits, which differ */
-    uint8_t state;      /* + 1; 0: never seen */
+    struct hf_ranking *ranking; /* in which it has that rank, or NULL */
+    uint32_t owner_rev;         /* whose that was; the low bits, which differ */
+    uint8_t state;              /* + 1; 0: never seen */
     uint8_t alerts;
 };
 

@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "core/fleet_private.h"
-#include "core/task.h"
 
 /* Makes the cell that shall replace another; the record stays the change's until it does. */
 static int make_cell(const struct hf_fleet_change *change, bool keep_text,
@@ -139,8 +138,9 @@ static void set_task_owner(struct hf_fleet *fleet, struct hf_task *task, struct 
 /* Somebody has the task, or may take it. */
 static bool runs(const Holdfast__V1__Task *record)
 {
-    return record != NULL &&
-           (hf_task_is_claimable(record->state) || hf_task_is_owned(record->state));
+    return record != NULL && (record->state == HOLDFAST__V1__TASK__STATE__pending ||
+                              record->state == HOLDFAST__V1__TASK__STATE__acknowledged ||
+                              record->state == HOLDFAST__V1__TASK__STATE__in_progress);
 }
 
 static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct hf_role *role,

@@ -95,6 +95,8 @@ static const struct {
       "\"payload\":\"x\"" },
     { "GET", "/v1/tasks/t1", NULL, 200, "\"role\":\"other\"" },
     { "POST", "/v1/tasks/t1/complete", "{\"result\":\"z\"}", 409, "not this agent's" },
+    { "POST", "/v1/tasks", "{\"id\":\"t3\",\"role\":\"r1\",\"queued\":true}", 201,
+      "\"state\":\"queued\"" }, /* nobody leads who could let it be taken */
     { "POST", "/v1/tasks/claim", "{\"wait\":\"0s\"}", 204, "" },
     { "POST", "/v1/tasks", "{\"id\":\"t2\",\"role\":\"r1\",\"labels\":{\"a\":\"b\"}}", 201,
       "\"labels\":{\"a\":\"b\"}" },
