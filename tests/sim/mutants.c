@@ -147,7 +147,7 @@ static const struct hfs_mutant MUTANTS[] = {
     TERM(PROMOTE, "terms again", NULL),
     SAME(PROMOTE, TASK, "again", NULL),
     SAME(PROMOTE, RECOVERY, "again", BY_QUEUED),
-    TERM(DEMOTE, "crowded terms", NULL),
+    TERM(DEMOTE, "crowded", NULL),
     SAME(DEMOTE, TASK, "crowded", NULL),
     DROP(REFUSE_HOST, REFUSE, HOST_LIVE, CREATE | LEASE, "refusals aimed", NULL),
     SAME(REFUSE, COMMAND, "aimed", NULL),
