@@ -134,6 +134,16 @@ static bool is_registering(const struct node_agent *a)
     return !a->flight.is_void && (a->flight.op == OP_START || a->flight.op == OP_REJOIN);
 }
 
+/* A list may be older than our key. A later key is somebody else's: ours is gone, also where
+ * etcd was restored to before it was written, which then is all that there is to see. */
+static bool is_over(const struct hf_node *node, const struct node_agent *a)
+{
+    int64_t shown = a->live.seen.create_rev;
+
+    return shown > a->life.create_rev ||
+           (shown != a->life.create_rev && node->synced_rev >= a->life.create_rev);
+}
+
 /* What etcd shows counts more than what we heard of our own writes: an outcome may be unknown,
  * and a list may show that a key is gone without telling of its deletion. */
 int hf_node_recognise(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
@@ -146,8 +156,7 @@ int hf_node_recognise(struct hf_node *node, struct node_agent *a, struct hf_inte
         hf_node_on_registered(a, a->live.seen.create_rev, node->lease.lease,
                               hf_node_generation(node));
     else if (a->reg == REG_HOLDS && node->synced && a->known &&
-             node->synced_rev >= a->life.create_rev && a->life.lease == node->lease.lease &&
-             a->live.seen.create_rev != a->life.create_rev)
+             a->life.lease == node->lease.lease && is_over(node, a))
         key_is_gone(node, a);
     return NODE_GO_ON;
 }

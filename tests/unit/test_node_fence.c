@@ -486,6 +486,25 @@ START_TEST(a_mirror_that_lags_behind_our_own_write_is_no_loss)
 }
 END_TEST
 
+/* All that is ever told: etcd was restored to before our own write, and has gone on since. */
+START_TEST(a_later_life_is_somebody_else_however_old_the_list_is)
+{
+    begin();
+    settle_in();
+    w.keeper_is_off = true;
+    expect("make a#1\n");
+    news("a", HF_PROCESS_HELD, 0, NULL);
+    w.mirror_is_off = true;
+    expect("let go a#1 as 104\n");
+    must((struct hf_event){ .kind = HF_EVENT_SYNCED, .revision = w.rev - 1 });
+    erase("agents/a/live");
+    expect("");
+    w.mirror_is_off = false;
+    put_leased("agents/a/live", "{\"host\":\"i\",\"instanceId\":\"other\"}", 77);
+    expect("kill a#1\nlost 42\n");
+}
+END_TEST
+
 /* A restored etcd. */
 
 START_TEST(after_a_restore_everything_rejoins)
@@ -573,6 +592,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_key_that_a_list_does_not_have_any_more_is_gone);
     tcase_add_test(t, a_host_key_that_a_list_does_not_have_any_more_is_gone);
     tcase_add_test(t, a_mirror_that_lags_behind_our_own_write_is_no_loss);
+    tcase_add_test(t, a_later_life_is_somebody_else_however_old_the_list_is);
     tcase_add_test(t, after_a_restore_everything_rejoins);
     tcase_add_test(t, a_spec_that_a_restored_etcd_does_not_have_is_written_again);
     tcase_add_test(t, a_life_that_stays_after_a_restore_is_somebody_else);
