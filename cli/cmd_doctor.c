@@ -71,7 +71,7 @@ static int print_json(const struct doctor *doctor)
     HF_CLEANUP_FREE Holdfast__V1__Examination__Line *lines =
         hf_calloc(doctor->count + 1, sizeof *lines);
     HF_CLEANUP_FREE Holdfast__V1__Examination__Line **list =
-        hf_calloc(doctor->count + 1, sizeof *list);
+        hf_calloc(doctor->count + 1, sizeof(Holdfast__V1__Examination__Line *));
 
     if (lines == NULL || list == NULL)
         return HF_ENOMEM;
