@@ -1,5 +1,7 @@
 #include "cli/agents.h"
 
+#include <stdio.h>
+
 #include "core/moments.h"
 #include "core/outlook.h"
 
@@ -12,6 +14,18 @@ int cli_read_generation(struct cli *cli, int32_t *ret_generation)
         return rc;
     *ret_generation =
         meta.message != NULL ? ((const Holdfast__V1__Meta *)meta.message)->generation : 0;
+    return HF_OK;
+}
+
+int cli_show_generation(struct cli *cli, int32_t *ret_generation)
+{
+    int rc = cli_read_generation(cli, ret_generation);
+
+    if (rc != HF_ECORRUPT)
+        return rc;
+    (void)fprintf(stderr, "holdfast: warning: %s\n", cli->err.text);
+    cli->bad++;
+    *ret_generation = 0;
     return HF_OK;
 }
 

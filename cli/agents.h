@@ -15,6 +15,8 @@ static inline int64_t cli_number(int32_t generation, int64_t create_rev)
 
 /* Of meta; 0 before there is one. */
 int cli_read_generation(struct cli *cli, int32_t *ret_generation) HF_MUST_CHECK;
+/* The same for what is only shown: where meta cannot be read, a warning and 0. */
+int cli_show_generation(struct cli *cli, int32_t *ret_generation) HF_MUST_CHECK;
 
 /* Borrowed from the agent's records; "" when nothing says it. */
 const char *cli_agent_role(const struct hf_agent *agent);

@@ -27,6 +27,7 @@ struct cli {
     struct hf_backend backend;
     hf_rev revision; /* that everything is read at, once something was */
     unsigned bad;    /* records that could not be read, each told on stderr */
+    bool hushed;     /* those are counted, and not named each time: a screen shows the number */
 
     int status; /* to exit with although nothing failed: a check that found something */
     struct hf_error err;

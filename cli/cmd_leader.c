@@ -38,7 +38,7 @@ static int run(struct cli *cli)
     int rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_LEADER }, &record);
 
     if (rc == HF_OK)
-        rc = cli_read_generation(cli, &generation);
+        rc = cli_show_generation(cli, &generation);
     if (rc != HF_OK)
         return rc;
     if (record.message == NULL)

@@ -219,7 +219,7 @@ static int run(struct cli *cli)
     int rc = cli_load_fleet(cli, SCOPES, sizeof SCOPES / sizeof SCOPES[0], &fleet);
 
     if (rc == HF_OK)
-        rc = cli_read_generation(cli, &rows.generation);
+        rc = cli_show_generation(cli, &rows.generation);
     if (rc == HF_OK) {
         hf_fleet_each(fleet, HF_FLEET_AGENT, keep, &rows);
         rc = rows.err;

@@ -21,6 +21,8 @@
 #define SCREEN_LEAVE "\033[?25h\033[?1049l"
 #define SCREEN_TOP   "\033[H\033[J"
 
+#define BAD "%u records cannot be read: `holdfast doctor` names them"
+
 enum { TASK_STEPS = 12, TASK_STATES = HOLDFAST__V1__TASK__STATE__needs_review + 1 };
 
 static const struct cli_column COLUMNS[] = {
@@ -203,6 +205,8 @@ static int draw(struct cli *cli, const struct cli_live *live, const struct pictu
                           hf_task_state_name((Holdfast__V1__Task__State)state));
     }
     hf_buf_puts(&rest, "\n\n");
+    if (cli->bad > 0)
+        hf_buf_printf(&rest, BAD "\n\n", cli->bad);
     if (rc == HF_OK)
         rc = cli_out_text(cli, &rest);
     if (rc == HF_OK)
@@ -220,6 +224,9 @@ static int print_new(struct cli *cli, struct cli_live *live, const struct events
 {
     int rc = draw_events(cli, events, live->last_seq);
 
+    if (cli->bad != live->bad)
+        (void)printf(BAD "\n", cli->bad);
+    live->bad = cli->bad;
     if (events->count > 0)
         live->last_seq = events->seqs[events->count - 1];
     return rc;
@@ -276,7 +283,9 @@ static int give_work(struct cli *cli, struct cli_live *live, const struct hf_fle
 /* In the background it would draw over what somebody types there. */
 static void look_at_terminal(struct cli_live *live)
 {
-    bool shown = live->terminal && tcgetpgrp(STDOUT_FILENO) == getpgrp();
+    pid_t front =
+        tcgetpgrp(STDOUT_FILENO); /* -1: it is not the one that we are controlled by */
+    bool shown = live->terminal && (front == -1 || front == getpgrp());
 
     if (shown && !live->screen)
         (void)fputs(SCREEN_ENTER, stdout);
@@ -325,6 +334,8 @@ int cli_live_refresh(struct cli *cli, struct cli_live *live)
     int rc;
 
     cli->revision = 0; /* everything anew, and of one moment */
+    cli->bad = 0;
+    cli->hushed = true;
     rc = cli_load_fleet(cli, SCOPES, sizeof SCOPES / sizeof SCOPES[0], &fleet);
     if (rc == HF_OK)
         rc = cli_list(cli, HF_KEY_IN_EVENTS, NULL, keep_event, &events);

@@ -15,6 +15,7 @@ struct cli_live {
     bool terminal;     /* there is one that can be drawn on, */
     bool screen;       /* standard output is a terminal: draw on it; else print what is new */
     int64_t last_seq;  /* of the newest event that was printed */
+    unsigned bad;      /* records that could not be read, when that was last said */
     int64_t next_task; /* number of the next task to be submitted */
     bool all_live;     /* when it was shown last, every agent was */
 };

@@ -130,8 +130,10 @@ static int take_record(struct reading *reading, const struct hf_kv *kv)
     rc = hf_json_decode(reading->type, kv->value.data, kv->value.len, NULL,
                         &reading->record->message, &why);
     if (rc != HF_OK)
-        return cli_fail(reading->cli, HF_ECORRUPT, "%.*s cannot be read: %s", (int)kv->key.len,
-                        (const char *)kv->key.data, why.text);
+        return cli_fail(
+            reading->cli, HF_ECORRUPT,
+            "%.*s cannot be read: %s. Correct it; etcdctl get --rev shows what it was before",
+            (int)kv->key.len, (const char *)kv->key.data, why.text);
     seen.text.data = hf_memdup(kv->value.data, kv->value.len);
     if (seen.text.data == NULL)
         return cli_fail(reading->cli, HF_ENOMEM, "out of memory");
@@ -198,6 +200,9 @@ int cli_read(struct cli *cli, struct hf_key key, struct cli_record *ret_record)
 /* Names it as a person would, without what is no character. */
 static void tell_bad(struct cli *cli, const struct hf_kv *kv, const char *why)
 {
+    cli->bad++;
+    if (cli->hushed)
+        return;
     (void)fputs("holdfast: warning: ", stderr);
     for (size_t i = 0; i < kv->key.len && i < HF_KEY_SIZE; i++) {
         char c = ((const char *)kv->key.data)[i];
@@ -205,7 +210,6 @@ static void tell_bad(struct cli *cli, const struct hf_kv *kv, const char *why)
         (void)fputc(c >= ' ' && c <= '~' ? c : '?', stderr);
     }
     (void)fprintf(stderr, " cannot be read and is left out: %s\n", why);
-    cli->bad++;
 }
 
 static int take_listed(struct reading *reading, const struct hf_kv *kv)

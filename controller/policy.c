@@ -440,6 +440,9 @@ int ctl_policy_get(const struct ctl_policy *set, struct hf_engine_policy *ret_po
                                            .review_after = set->task.review_after,
                                            .keep_chain = set->task.keep_chain };
     policy.placement.home_grace = set->home_grace;
+    if (set->restart.cap < set->restart.base)
+        return hf_error_set(err, HF_EINVAL,
+                            "restart.backoff.cap must not be below restart.backoff.base");
     if (hf_backoff_policy_check(&policy.restart.backoff, &why) != HF_OK)
         return hf_error_set(err, HF_EINVAL, "restart.%s", why);
     if (hf_engine_policy_check(&policy, &why) != HF_OK)

@@ -420,6 +420,13 @@ START_TEST(a_bad_record_is_named_and_the_others_are_shown)
     (void)put("health/w1", "{\"state\":\"nonsense\"}", HF_NO_LEASE);
     cli("explain", "w1");
     expect_error(1, "health/w1 cannot be read");
+    (void)put("meta", "{}}", HF_NO_LEASE); /* for a number that is shown; not to act on */
+    cli("ps", "-o", "name");
+    ck_assert_int_eq(last.status, 0);
+    ck_assert_ptr_nonnull(strstr(last.out, "w1\n"));
+    ck_assert_ptr_nonnull(strstr(last.err, "warning: /holdfast/default/meta cannot be read"));
+    cli("restart", "w1");
+    expect_error(1, "Correct it; etcdctl get --rev shows what it was before");
 }
 END_TEST
 

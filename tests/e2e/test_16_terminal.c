@@ -160,6 +160,28 @@ START_TEST(a_table_is_as_wide_as_the_terminal)
 }
 END_TEST
 
+/* Sentences are broken between words, and what hangs over is indented. */
+START_TEST(a_sentence_is_as_wide_as_the_terminal)
+{
+    enum { WIDTH = 50 };
+
+    (void)hft_put(&hand, ROOT "health/w1",
+                  "{\"state\":\"failing\",\"held\":true,\"why\":\"it crashed too often in too "
+                  "short a time, and nobody knows why\",\"next\":{\"what\":\"`holdfast "
+                  "restart` releases it, when whatever ends it was found\"}}",
+                  HF_NO_LEASE);
+    show(WIDTH, "NO_COLOR=1", ARGS("explain", "w1"));
+    ck_assert_int_eq(end(), 0);
+    for (const char *line = shown.said.data; *line != '\0';) {
+        size_t len = strcspn(line, "\r\n");
+
+        ck_assert_msg(len <= WIDTH, "%zu columns: %s", len, line);
+        line += len + strspn(line + len, "\r\n");
+    }
+    ck_assert_msg(has_said("next: `holdfast restart w1` releases it"), "%s", shown.said.data);
+}
+END_TEST
+
 START_TEST(events_are_followed_until_somebody_says_stop)
 {
     show(0, NULL, ARGS("events", "--follow"));
@@ -242,6 +264,7 @@ int main(void)
     tcase_set_timeout(t, 240);
     tcase_add_test(t, colours_are_for_terminals_and_for_those_who_want_them);
     tcase_add_test(t, a_table_is_as_wide_as_the_terminal);
+    tcase_add_test(t, a_sentence_is_as_wide_as_the_terminal);
     tcase_add_test(t, events_are_followed_until_somebody_says_stop);
     tcase_add_test(t, a_log_is_followed_through_what_agentd_does_to_it);
     tcase_add_test(t, a_live_screen_leaves_the_terminal_as_it_was);

@@ -148,7 +148,8 @@ static const struct {
     const char *args[5];
     const char *why;
 } WRONG[] = {
-    { { "--restart-backoff-base", "2m" }, "restart.backoff.cap must not be below" },
+    { { "--restart-backoff-base", "2m" },
+      "restart.backoff.cap must not be below restart.backoff.base" },
     { { "--restart-forget-after", "60s" }, "restart.backoff.forget_after must be above" },
     { { "--restart-limit", "32" }, "restart.limit cannot be reached within restart.window" },
     { { "--restart-window", "10s" }, "restart.limit cannot be reached within restart.window" },
