@@ -14,7 +14,7 @@ static const struct {
     const char *prefix;
     size_t len;
 } TOPICS[] = {
-#define X(name, text) [HF_TOLD_##name] = { text "/", sizeof text },
+#define X(name, text) [HF_TOLD_##name] = { text "/", sizeof(text) },
     HF_TOLD_MAP(X)
 #undef X
 };
