@@ -246,6 +246,46 @@ START_TEST(a_live_screen_leaves_the_terminal_as_it_was)
 }
 END_TEST
 
+/* A shell that has the terminal, and brings it to the front when it is told something. */
+static void show_behind_a_shell(void)
+{
+    const char *const argv[] = { "setsid",
+                                 "--ctty",
+                                 "--wait",
+                                 "sh",
+                                 "-c",
+                                 "set -m; \"$0\" up --empty & read -r word; fg",
+                                 HOLDFAST_PROGRAMS "/holdfast",
+                                 NULL };
+    const char *env[8] = { "TERM=xterm" };
+    const char *const *sanitizer = hft_sanitizer_env();
+    struct winsize size = { .ws_row = 40, .ws_col = 100 };
+    int other;
+
+    for (size_t i = 1; *sanitizer != NULL && i < 7; i++)
+        env[i] = *sanitizer++;
+    ck_assert_int_eq(openpty(&shown.fd, &other, NULL, NULL, &size), 0);
+    (void)fcntl(shown.fd, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(other, F_SETFD, FD_CLOEXEC);
+    shown.pid = hft_process_spawn(
+        &(struct hft_spawn){ .argv = argv, .env = env, .in = other, .out = other });
+    (void)close(other);
+}
+
+START_TEST(in_the_background_it_leaves_the_terminal_alone)
+{
+    show_behind_a_shell();
+    until_said("it runs in the background: `fg` shows it");
+    ck_assert_msg(!has_said("\033"), "%s", shown.said.data);
+    ck_assert_int_eq(write(shown.fd, "now\n", 4), 4);
+    until_said("\033[?1049h\033[?25l");
+    until_said("leader");
+    ck_assert_int_eq(write(shown.fd, "\003", 1), 1);
+    (void)end();
+    ck_assert(has_said("\033[?25h\033[?1049l"));
+}
+END_TEST
+
 START_TEST(without_a_screen_it_tells_line_by_line)
 {
     show(100, "TERM=dumb", ARGS("up", "--empty"));
@@ -268,6 +308,7 @@ int main(void)
     tcase_add_test(t, events_are_followed_until_somebody_says_stop);
     tcase_add_test(t, a_log_is_followed_through_what_agentd_does_to_it);
     tcase_add_test(t, a_live_screen_leaves_the_terminal_as_it_was);
+    tcase_add_test(t, in_the_background_it_leaves_the_terminal_alone);
     tcase_add_test(t, without_a_screen_it_tells_line_by_line);
     return hft_suite_run("e2e: terminal", t, NULL);
 }
