@@ -64,8 +64,8 @@ struct hf_agent_state {
     struct hf_agent_state *wait_next, *wait_prev;
     struct hf_item item;
     hf_ms heard_at; /* when a report of it was last seen, */
-    hf_ms spoke_at; /* and when one that said something new; */
-    hf_ms said;     /* what that was: when, by its agentd's clock */
+    hf_ms spoke_at; /* and when one that said something new, or a task of it moved */
+    hf_ms said;     /* what it said last: when, by its agentd's clock */
     int64_t life;   /* create revision of the live key that was last seen */
     bool granted;   /* which lets it happen */
     bool failed;    /* the start that failed last was noted */
@@ -101,8 +101,7 @@ struct hf_ranking {
 
 struct hf_task_state {
     struct hf_heap_node rank;
-    hf_ms since;    /* when it came into this state, with this owner */
-    hf_ms moved_at; /* when anything of it was last written */
+    hf_ms since; /* when it came into this state, with this owner */
     struct hf_item item;
     struct hf_ranking *ranking; /* in which it has that rank, or NULL */
     uint32_t owner_rev;         /* whose that was; the low bits, which differ */

@@ -71,10 +71,8 @@ static hf_ms cadence_of(const struct hf_engine *e, const struct hf_agent *agent)
 static struct hf_stall_view judge_task(const struct hf_engine *e, const struct hf_agent *agent,
                                        const struct hf_task *task)
 {
-    const struct hf_agent_state *state = hf_agent_state(agent);
     const Holdfast__V1__Task *record = hf_task_record(task);
-    hf_ms moved = hf_task_state(task)->moved_at;
-    struct hf_stall_case facts = { .moved = state->spoke_at > moved ? state->spoke_at : moved,
+    struct hf_stall_case facts = { .moved = hf_agent_state(agent)->spoke_at,
                                    .explained = explained_until(e, agent) };
 
     facts.expected = record->expected_completion != NULL
@@ -205,8 +203,7 @@ static void fill_inquiry(struct hf_engine *e, const struct hf_agent *agent,
 static int ask(struct hf_engine *e, struct hf_agent *agent, const struct hf_task *task,
                const struct hf_stall_view *view, struct hf_intent *ret)
 {
-    hf_ms spoke = hf_agent_state(agent)->spoke_at, moved = hf_task_state(task)->moved_at;
-    hf_ms quiet = e->now - (spoke > moved ? spoke : moved);
+    hf_ms quiet = e->now - hf_agent_state(agent)->spoke_at;
     struct draft draft;
 
     hf_health_begin(e, agent, &draft.health);

@@ -26,8 +26,10 @@ static void note_step(struct hf_engine *e, const struct hf_task *task)
 {
     struct hf_agent_state *owner = task->owner != NULL ? hf_agent_state(task->owner) : NULL;
 
-    hf_task_state(task)->moved_at = e->now;
-    if (owner != NULL && owner->asked)
+    if (owner == NULL)
+        return;
+    owner->spoke_at = e->now;
+    if (owner->asked)
         hf_agenda_add(&e->agenda, &owner->item.agenda);
 }
 

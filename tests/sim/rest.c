@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/moments.h"
+#include "core/stall.h"
 #include "schema/json.h"
 
 /* What everything has to be at rest after, beside its own backoff. */
@@ -339,6 +340,17 @@ static unsigned count_lazy(const struct hfs_cluster *cluster, const char *role)
     return count;
 }
 
+/* It may stand still, be asked, and be heard of until just before; and whoever leads next, or
+ * has to list everything again, counts anew. */
+static hf_ms most_standstill(const struct hfs_cluster_config *cfg)
+{
+    struct hf_stall_policy stall = hf_stall_policy_default();
+    hf_ms quiet = cfg->progress_max > 0 ? cfg->progress_max : stall.progress_max;
+    hf_ms answer = cfg->inquiry_answer > 0 ? cfg->inquiry_answer : stall.inquiry_answer;
+
+    return cfg->expected > 0 ? 2 * (quiet + 2 * answer + 4 * cfg->heartbeat) : 0;
+}
+
 /* As often as it may be recovered, and once more. Some turns are for a report or for a
  * checkpoint, which another agent of the host may keep waiting. */
 static hf_ms most_work(const struct hfs_rest *rest, const struct hfs_agent *worker)
@@ -350,12 +362,7 @@ static hf_ms most_work(const struct hfs_rest *rest, const struct hfs_agent *work
                  TURN_MS;
 
     turn = turn * (hf_ms)(worker->steps + 2) * 100 / (100 - cfg->report_percent);
-    /* Each of them may stand still, be asked, and be heard of until just before; and another
-     * leader counts anew. */
-    if (cfg->standstill_percent > 0)
-        turn += 2 * (cfg->progress_max + cfg->inquiry_answer +
-                     (cfg->inquiry_answer + 4 * cfg->heartbeat));
-    return (hf_ms)(rest->recover.limit + 1) * turn;
+    return (hf_ms)(rest->recover.limit + 1) * (turn + most_standstill(cfg));
 }
 
 static enum excuse excuse_of(struct hfs_rest *rest, const Holdfast__V1__Task *task,
