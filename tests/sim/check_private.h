@@ -62,7 +62,7 @@ struct c_agent {
     int64_t passed_term;          /* by whom */
     char inquiry[HFS_NAME];       /* the last that it was asked, */
     hf_ms asked_at, reported_at;  /* when, and when its last report was written, */
-    int64_t end_upto;             /* and up to which life it was to end */
+    int64_t health_upto;          /* and up to which life it was to end */
 };
 
 /* A process that began, and the number that it was given to show to others. */

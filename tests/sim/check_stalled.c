@@ -60,7 +60,7 @@ void hfs_check_judge_stalled(struct hfs_check *check, const struct c_change *cha
     const struct hfs_entry *task;
     hf_ms least, made_at;
 
-    if (inquiry == NULL || inquiry->incarnation <= agent->end_upto || check->writer == NULL ||
+    if (inquiry == NULL || inquiry->incarnation <= agent->health_upto || check->writer == NULL ||
         hfs_check_is_void(check))
         return;
     least = hf_moment_read(inquiry->answer_by) - hf_moment_read(inquiry->asked_at);
@@ -81,7 +81,7 @@ void hfs_check_apply_inquiry(struct hfs_check *check, const struct c_change *cha
     const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)change->record;
     struct c_agent *agent = hfs_check_agent(check, change->key.name);
 
-    agent->end_upto = health != NULL ? health->end_upto : 0;
+    agent->health_upto = health != NULL ? health->end_upto : 0;
     if (health == NULL || health->inquiry == NULL ||
         strcmp(agent->inquiry, health->inquiry->id) == 0)
         return;
