@@ -70,6 +70,8 @@ static const struct {
     { "--task-start-within", "30s", FIELD(task.start_within), 30000 },
     { "--task-alert-after", "10s", FIELD(task.alert_after), 10000 },
     { "--task-review-after", "6h", FIELD(task.review_after), 21600000 },
+    { "--progress-max", "10m", FIELD(stall.progress_max), 600000 },
+    { "--inquiry-answer", "1m", FIELD(stall.inquiry_answer), 60000 },
     { "--keep-checkpoints", "0s", FIELD(task.keep_chain), 0 },
     { "--storm-window", "5s", FIELD(storm.window), 5000 },
     { "--storm-lost-min", "4", FIELD(storm.lost_min), 4 },
