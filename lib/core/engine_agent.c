@@ -66,8 +66,10 @@ static bool is_new_process(const struct hf_agent *agent)
 bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
 {
     struct hf_agent_state *state = hf_agent_state(agent);
+    bool known = state->known;
 
-    if (e->changing == HF_KEY_AGENT_REPORT && state->item.object != NULL)
+    state->known = true;
+    if (e->changing == HF_KEY_AGENT_REPORT && known)
         return note_report(e, agent);
     if (e->changing == HF_KEY_AGENT_EXIT)
         state->failed = false;
@@ -76,7 +78,7 @@ bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
 
         state->asked = health != NULL && health->inquiry != NULL && !health->inquiry->answered;
     }
-    if (agent->live.seen.create_rev != state->life || state->item.object == NULL) {
+    if (agent->live.seen.create_rev != state->life || !known) {
         state->life = agent->live.seen.create_rev;
         state->life_at = e->now;
         if (e->synced && is_new_process(agent))

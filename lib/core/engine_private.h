@@ -72,6 +72,7 @@ struct hf_agent_state {
     bool called;    /* its role has work for it */
     bool asked;     /* an inquiry is open, or was when it died */
     bool stays;     /* in that list, by the decision that is being made */
+    bool known;     /* something of it was seen before */
     uint8_t mark;   /* what of its report matters, to notice a change */
     uint8_t alerts; /* that were given in this episode */
 };

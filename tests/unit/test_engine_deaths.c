@@ -406,6 +406,20 @@ START_TEST(what_was_transient_is_swept)
 }
 END_TEST
 
+/* Its time counts from when it was first heard of, however long the machine is up. */
+START_TEST(what_is_transient_and_has_not_begun_yet_is_not_swept)
+{
+    pass(7200000);
+    ignore();
+    put("agents/c/spec", "{\"role\":\"r\",\"launcher\":\"w\",\"transient\":true}");
+    put("wanted/c", "{\"state\":\"stopped\"}");
+    pass(599999);
+    ck_assert_str_ne(get("agents/c/spec"), "");
+    pass(1);
+    ck_assert_str_eq(get("agents/c/spec"), "");
+}
+END_TEST
+
 START_TEST(a_stall_of_our_own_begins_every_suspicion_anew)
 {
     task_is_owned("t", "in_progress", "a");
@@ -450,6 +464,7 @@ int main(void)
     tcase_add_test(t, what_holds_through_an_outage_is_left_alone_until_its_host_is_back);
     tcase_add_test(t, others_start_what_is_external);
     tcase_add_test(t, what_was_transient_is_swept);
+    tcase_add_test(t, what_is_transient_and_has_not_begun_yet_is_not_swept);
     tcase_add_test(t, a_stall_of_our_own_begins_every_suspicion_anew);
     return run("core/engine deaths", t);
 }
