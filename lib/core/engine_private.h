@@ -502,13 +502,13 @@ bool hf_engine_has_root(const struct hf_host *host, const Holdfast__V1__Root *ro
 /* Where an agent can go on with what it owned, or with what waits for its role; NULL: that is
  * no reason to prefer any host. */
 struct hf_host *hf_engine_find_rooted(const struct hf_engine *e, const struct hf_agent *agent);
-/* Whether an agent of its role lives where the files of a task with a root can be read; else
- * why it waits, and what a person can do. */
+/* Whether an agent of its role lives where the files of a pending task with a root can be read;
+ * else why it waits, and what a person can do. */
 bool hf_engine_is_served(const struct hf_task *task);
 const char *hf_engine_say_rooted(struct hf_engine *e, const struct hf_task *task,
                                  const char **ret_next);
 /* How many tasks of a role wait that somebody could go on with. */
-size_t hf_engine_count_work(const struct hf_engine *e, const struct hf_role *role);
+size_t hf_engine_count_work(const struct hf_role *role);
 /* What is due for a pending task with a root; it is looked at again. */
 struct hf_task_wait hf_engine_judge_rooted(struct hf_engine *e, const struct hf_task *task);
 

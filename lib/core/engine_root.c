@@ -4,16 +4,13 @@
 #include "core/engine_private.h"
 
 #define ROOT_LOOK 10000 /* who could go on with such a task is looked for this often */
-#define ROOT_MOST 64    /* tasks that a host is looked for, before one is as good as another */
 
 bool hf_engine_has_root(const struct hf_host *host, const Holdfast__V1__Root *root)
 {
-    const Holdfast__V1__Host *record = host != NULL ? hf_host_record(host) : NULL;
-
     if (root == NULL)
         return true;
-    for (size_t i = 0; record != NULL && i < record->n_roots; i++) {
-        if (strcmp(record->roots[i], root->id) == 0)
+    for (size_t i = 0; host != NULL && i < host->reader_count; i++) {
+        if (strcmp(host->readers[i].root->name, root->id) == 0)
             return true;
     }
     return false;
@@ -24,66 +21,37 @@ static struct hf_host *find_host(const struct hf_engine *e, const Holdfast__V1__
 {
     struct hf_host *writer =
         root->host[0] != '\0' ? hf_fleet_get_host(e->fleet, root->host) : NULL;
+    const struct hf_root *known;
 
-    for (size_t i = 0; i <= e->host_count; i++) {
-        struct hf_host *host = i == 0 ? writer : e->hosts[i - 1];
-        const Holdfast__V1__Host *record = host != NULL ? hf_host_record(host) : NULL;
-
-        if (record != NULL && host->live.record != NULL && !record->left && !record->cordoned &&
-            hf_engine_has_root(host, root))
-            return host;
-    }
-    return NULL;
+    if (writer != NULL && hf_host_is_open(writer) && hf_engine_has_root(writer, root))
+        return writer;
+    known = hf_fleet_get_root(e->fleet, root->id);
+    return known != NULL && known->readers != NULL ? known->readers->host : NULL;
 }
 
 bool hf_engine_is_served(const struct hf_task *task)
 {
-    const Holdfast__V1__Root *root = hf_task_root(task);
-
-    for (const struct hf_agent *agent = task->role != NULL ? task->role->agents : NULL;
-         agent != NULL; agent = agent->next_in_role) {
-        if (agent->live.record != NULL && hf_engine_has_root(agent->host, root))
-            return true;
-    }
-    return false;
+    return task->waiting != NULL && task->waiting->rooted->live_count > 0;
 }
 
 struct hf_host *hf_engine_find_rooted(const struct hf_engine *e, const struct hf_agent *agent)
 {
-    const struct hf_role *role = agent->role;
+    const struct hf_rooted *call = agent->role != NULL ? agent->role->calls : NULL;
     struct hf_host *host = NULL;
-    size_t looked = 0;
 
     for (const struct hf_task *task = agent->tasks; task != NULL && host == NULL;
          task = task->next_owned) {
         if (hf_task_root(task) != NULL)
             host = find_host(e, hf_task_root(task));
     }
-    if (agent->tasks != NULL || role == NULL || role->rooted_count == 0)
+    if (agent->tasks != NULL || call == NULL)
         return host;
-    for (const struct hf_task *task = role->pending;
-         task != NULL && host == NULL && looked < ROOT_MOST; task = task->next_pending) {
-        const Holdfast__V1__Root *root = hf_task_root(task);
-
-        looked += root != NULL;
-        if (root != NULL && !hf_engine_is_served(task))
-            host = find_host(e, root);
-    }
-    return host;
+    return find_host(e, hf_task_root(call->tasks->task));
 }
 
-size_t hf_engine_count_work(const struct hf_engine *e, const struct hf_role *role)
+size_t hf_engine_count_work(const struct hf_role *role)
 {
-    size_t count = role->pending_count;
-
-    if (role->rooted_count == 0)
-        return count;
-    for (const struct hf_task *task = role->pending; task != NULL; task = task->next_pending) {
-        const Holdfast__V1__Root *root = hf_task_root(task);
-
-        count -= root != NULL && find_host(e, root) == NULL ? 1 : 0;
-    }
-    return count;
+    return role->pending_count - role->stranded_count;
 }
 
 const char *hf_engine_say_rooted(struct hf_engine *e, const struct hf_task *task,

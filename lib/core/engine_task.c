@@ -455,7 +455,7 @@ static void call_dormant(struct hf_engine *e, struct hf_role *role)
         hf_engine_wake(e, &state->item, due);
         return;
     }
-    want = hf_engine_count_work(e, role);
+    want = hf_engine_count_work(role);
     if (recent)
         want = want > state->called_for ? want - state->called_for : 0;
     else

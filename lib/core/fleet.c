@@ -74,6 +74,7 @@ static void clear_host(void *object)
 
     hf_cell_clear(&host->live);
     hf_cell_clear(&host->record);
+    free(host->readers);
 }
 
 static void clear_task(void *object)
@@ -82,11 +83,12 @@ static void clear_task(void *object)
 
     hf_cell_clear(&task->task);
     hf_cell_clear(&task->recovery);
+    free(task->waiting);
 }
 
 static void clear_role(void *object)
 {
-    (void)object; /* it only refers to others */
+    hf_fleet_clear_rooted(object);
 }
 
 static const struct {
@@ -180,8 +182,10 @@ void hf_fleet_drop_if_empty(struct hf_fleet *fleet, enum hf_fleet_kind kind, voi
 
 void hf_fleet_undo(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
 {
-    if (object != NULL && OBJECTS[kind].is_empty(object))
-        drop(fleet, kind, object);
+    if (object == NULL || !OBJECTS[kind].is_empty(object))
+        return;
+    OBJECTS[kind].clear(object); /* what is left of a role is an empty table */
+    drop(fleet, kind, object);
 }
 
 /* Life. */
@@ -195,6 +199,7 @@ struct hf_fleet *hf_fleet_new(const struct hf_fleet_config *cfg)
     fleet->cfg = *cfg;
     for (enum hf_fleet_kind kind = 0; kind <= HF_FLEET_ROLE; kind++)
         fleet->objects[kind].seed = cfg->seed;
+    fleet->roots.seed = cfg->seed;
     return fleet;
 }
 
@@ -213,6 +218,7 @@ void hf_fleet_clear(struct hf_fleet *fleet)
         }
         hf_index_done(&fleet->objects[kind]);
     }
+    hf_fleet_clear_roots(fleet);
     hf_cell_clear(&fleet->meta);
     hf_cell_clear(&fleet->clock);
     hf_cell_clear(&fleet->leader);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "core/index.h"
 #include "core/rows.h"
 
 struct hf_fleet;
@@ -23,6 +24,10 @@ struct hf_host;
 struct hf_role;
 struct hf_task;
 struct hf_command;
+struct hf_root;
+struct hf_rooted;
+struct hf_reader;
+struct hf_waiting;
 
 /* One key: how it was last seen, and its record; all zero while it does not exist. */
 struct hf_cell {
@@ -46,7 +51,11 @@ struct hf_agent {
     struct hf_task *tasks; /* that it owns; next_owned */
     struct hf_command *commands; /* starts that are outstanding, one at most if all is well */
     struct hf_agent *next_in_role, **at_in_role;
+    struct hf_agent *next_on_host, **at_on_host;
 };
+
+/* A host has one or two; what a record names beyond this is not taken to be read there. */
+enum { HF_HOST_ROOTS = 64 };
 
 struct hf_host {
     const char *name;
@@ -55,8 +64,11 @@ struct hf_host {
     hf_ms live_gone_at; /* as above */
     int64_t live_gone_rev;
     struct hf_command *starts; /* outstanding here; next_here */
-    size_t agents;             /* that live here */
+    struct hf_agent *lives;    /* agents that live here; next_on_host */
+    size_t agents;             /* how many they are */
     size_t commands;           /* how many starts */
+    struct hf_reader *readers; /* one for each root that its record names */
+    size_t reader_count;
 };
 
 struct hf_task {
@@ -67,8 +79,8 @@ struct hf_task {
     struct hf_role *role;
     struct hf_task *next_owned, **at_owned;     /* in owner->tasks */
     struct hf_task *next_pending, **at_pending; /* in role->pending; at is NULL if it is not */
-    bool rooted; /* and in its count of those that not every host can go on with */
-    bool runs;   /* and in its count of those that run */
+    struct hf_waiting *waiting;                 /* while it is pending and has a root */
+    bool runs;                                  /* and in its role's count of those that run */
 };
 
 /* Exists while an agent or a task names it. */
@@ -78,9 +90,47 @@ struct hf_role {
     struct hf_agent *agents; /* next_in_role */
     struct hf_task *pending; /* next_pending */
     size_t agent_count, live_count, pending_count;
-    size_t rooted_count;  /* of the pending: their checkpoints lie in files of some hosts */
-    size_t running_count; /* tasks that are pending, acknowledged or in progress */
-    size_t users;         /* agents and tasks that refer to it */
+    size_t stranded_count;   /* of the pending: no host that is open reads their files */
+    size_t running_count;    /* tasks that are pending, acknowledged or in progress */
+    size_t users;            /* agents and tasks that refer to it */
+    struct hf_index rooted;  /* struct hf_rooted, by the ids of the roots */
+    struct hf_rooted *calls; /* those that only lack an agent; next_call */
+};
+
+/* Files that not every host can read. Exists while a host or a pending task names it. */
+struct hf_root {
+    const char *name;          /* its id */
+    struct hf_reader *readers; /* hosts that are open and read it; next_open */
+    struct hf_rooted *roles;   /* next_of_root */
+    size_t users;              /* readers, open or not, and roles */
+};
+
+/* A host that reads a root. */
+struct hf_reader {
+    struct hf_root *root;
+    struct hf_host *host;
+    struct hf_reader *next_open, **at_open; /* in root->readers; at is NULL if it is not */
+};
+
+/* A role and a root. Exists while it counts anything. */
+struct hf_rooted {
+    const char *name; /* the id of the root */
+    struct hf_role *role;
+    struct hf_root *root;
+    struct hf_waiting *tasks; /* that are pending */
+    size_t pending_count;
+    size_t live_count; /* agents of that role, live on hosts that read it, open or not; one
+                          counts as often as its host's record says so */
+    size_t stranded;   /* what it adds to its role's stranded_count */
+    struct hf_rooted *next_of_root, **at_of_root;
+    struct hf_rooted *next_call, **at_call; /* at is NULL if it is not in role->calls */
+};
+
+/* A task that waits for an agent where its files are. */
+struct hf_waiting {
+    struct hf_task *task;
+    struct hf_rooted *rooted;
+    struct hf_waiting *next, **at; /* in rooted->tasks */
 };
 
 struct hf_command {
@@ -150,6 +200,7 @@ struct hf_agent *hf_fleet_get_agent(const struct hf_fleet *fleet, const char *na
 struct hf_host *hf_fleet_get_host(const struct hf_fleet *fleet, const char *name);
 struct hf_task *hf_fleet_get_task(const struct hf_fleet *fleet, const char *name);
 struct hf_role *hf_fleet_get_role(const struct hf_fleet *fleet, const char *name);
+const struct hf_root *hf_fleet_get_root(const struct hf_fleet *fleet, const char *id);
 
 /* Singletons; a cell without a record when they do not exist. */
 const struct hf_cell *hf_fleet_get_meta(const struct hf_fleet *fleet);
@@ -200,11 +251,20 @@ static inline const Holdfast__V1__Task *hf_task_record(const struct hf_task *tas
     return (const Holdfast__V1__Task *)task->task.record;
 }
 /* Where its newest checkpoint lies; NULL: every host may go on with it. */
+static inline const Holdfast__V1__Root *hf_record_root(const Holdfast__V1__Task *record)
+{
+    return record != NULL && record->root != NULL && !record->root->lost ? record->root : NULL;
+}
 static inline const Holdfast__V1__Root *hf_task_root(const struct hf_task *task)
 {
-    const Holdfast__V1__Task *record = hf_task_record(task);
+    return hf_record_root(hf_task_record(task));
+}
+/* Whether something may be started there. */
+static inline bool hf_host_is_open(const struct hf_host *host)
+{
+    const Holdfast__V1__Host *record = hf_host_record(host);
 
-    return record != NULL && record->root != NULL && !record->root->lost ? record->root : NULL;
+    return record != NULL && host->live.record != NULL && !record->left && !record->cordoned;
 }
 static inline const Holdfast__V1__Recovery *hf_task_recovery(const struct hf_task *task)
 {

@@ -58,26 +58,6 @@ static void touch(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
         fleet->cfg.on_touched(kind, object, fleet->cfg.arg);
 }
 
-/* Links. Each list is singly linked, and a member knows the pointer that points at it. */
-
-#define LINK(list, member, next, at)                                                           \
-    do {                                                                                       \
-        (member)->next = (list);                                                               \
-        (member)->at = &(list);                                                                \
-        if ((member)->next != NULL)                                                            \
-            (member)->next->at = &(member)->next;                                              \
-        (list) = (member);                                                                     \
-    } while (0)
-
-#define UNLINK(member, next, at)                                                               \
-    do {                                                                                       \
-        *(member)->at = (member)->next;                                                        \
-        if ((member)->next != NULL)                                                            \
-            (member)->next->at = (member)->at;                                                 \
-        (member)->next = NULL;                                                                 \
-        (member)->at = NULL;                                                                   \
-    } while (0)
-
 static void set_agent_role(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_role *role)
 {
     struct hf_role *old = agent->role;
@@ -85,6 +65,8 @@ static void set_agent_role(struct hf_fleet *fleet, struct hf_agent *agent, struc
 
     if (old == role)
         return;
+    hf_fleet_count_seat(fleet, role, agent->host, true);
+    hf_fleet_count_seat(fleet, old, agent->host, false);
     if (old != NULL) {
         UNLINK(agent, next_in_role, at_in_role);
         old->agent_count--;
@@ -109,11 +91,17 @@ static void set_agent_host(struct hf_fleet *fleet, struct hf_agent *agent, struc
 
     if (old == host)
         return;
+    hf_fleet_count_seat(fleet, agent->role, host, true);
+    hf_fleet_count_seat(fleet, agent->role, old, false);
     agent->host = host;
-    if (old != NULL)
+    if (old != NULL) {
+        UNLINK(agent, next_on_host, at_on_host);
         old->agents--;
-    if (host != NULL)
+    }
+    if (host != NULL) {
+        LINK(host->lives, agent, next_on_host, at_on_host);
         host->agents++;
+    }
     touch(fleet, HF_FLEET_HOST, old);
     touch(fleet, HF_FLEET_HOST, host);
     hf_fleet_drop_if_empty(fleet, HF_FLEET_HOST, old);
@@ -144,10 +132,11 @@ static bool runs(const Holdfast__V1__Task *record)
 }
 
 static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct hf_role *role,
-                          bool pending)
+                          bool pending, struct hf_waiting *waiting)
 {
     struct hf_role *old = task->role;
 
+    hf_fleet_set_waiting(fleet, task, waiting);
     if (task->runs)
         old->running_count--;
     task->runs = role != NULL && runs(hf_task_record(task));
@@ -156,7 +145,6 @@ static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct h
     if (task->at_pending != NULL) {
         UNLINK(task, next_pending, at_pending);
         old->pending_count--;
-        old->rooted_count -= task->rooted ? 1 : 0;
     }
     if (old != NULL)
         old->users--;
@@ -166,8 +154,6 @@ static void set_task_role(struct hf_fleet *fleet, struct hf_task *task, struct h
     if (role != NULL && pending) {
         LINK(role->pending, task, next_pending, at_pending);
         role->pending_count++;
-        task->rooted = hf_task_root(task) != NULL;
-        role->rooted_count += task->rooted ? 1 : 0;
     }
     touch(fleet, HF_FLEET_ROLE, role);
     if (old != role) {
@@ -213,6 +199,10 @@ static int apply_spec(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
         if (role == NULL)
             return HF_ENOMEM;
     }
+    if (role != agent->role && hf_fleet_need_seat(fleet, role, agent->host) != HF_OK) {
+        hf_fleet_undo(fleet, HF_FLEET_ROLE, role);
+        return HF_ENOMEM;
+    }
     replace_cell(fleet, &agent->spec, next);
     set_agent_role(fleet, agent, role);
     return HF_OK;
@@ -231,6 +221,9 @@ static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
         if (host == NULL)
             return HF_ENOMEM;
     }
+    /* A host that was made for this reads nothing: there is none to undo. */
+    if (host != agent->host && hf_fleet_need_seat(fleet, agent->role, host) != HF_OK)
+        return HF_ENOMEM;
     if (live == NULL) {
         agent->live_gone_at = at;
         agent->live_gone_rev = old_life;
@@ -308,11 +301,25 @@ static void apply_host_live(struct hf_fleet *fleet, struct hf_host *host, struct
         touch(fleet, HF_FLEET_AGENT, start->agent);
 }
 
+static int apply_host_record(struct hf_fleet *fleet, struct hf_host *host, struct hf_cell *next)
+{
+    struct hf_fleet_roots roots;
+    int err =
+        hf_fleet_need_roots(fleet, host, (const Holdfast__V1__Host *)next->record, &roots);
+
+    if (err != HF_OK)
+        return err;
+    replace_cell(fleet, &host->record, next);
+    hf_fleet_set_roots(fleet, host, &roots);
+    return HF_OK;
+}
+
 static int apply_host(struct hf_fleet *fleet, const struct hf_fleet_change *change,
                       struct hf_cell *next)
 {
     struct hf_host *host = object_of(fleet, HF_FLEET_HOST, change->key.name, next);
     bool is_live = change->key.kind == HF_KEY_HOST_LIVE;
+    int err = HF_OK;
 
     if (host == NULL && hf_cell_exists(next))
         return HF_ENOMEM;
@@ -322,7 +329,12 @@ static int apply_host(struct hf_fleet *fleet, const struct hf_fleet_change *chan
     if (is_live)
         apply_host_live(fleet, host, next, change->at);
     else
-        replace_cell(fleet, &host->record, next);
+        err = apply_host_record(fleet, host, next);
+    if (err != HF_OK) {
+        hf_fleet_undo(fleet, HF_FLEET_HOST, host);
+        return err;
+    }
+    hf_fleet_open_host(host);
     touch(fleet, HF_FLEET_HOST, host);
     hf_fleet_drop_if_empty(fleet, HF_FLEET_HOST, host);
     return HF_OK;
@@ -339,29 +351,54 @@ static const char *owner_of(const Holdfast__V1__Task *record)
     return record->owner->agent;
 }
 
-static int apply_task_record(struct hf_fleet *fleet, struct hf_task *task, struct hf_cell *next)
+/* Whom and what a task refers to. */
+struct task_links {
+    struct hf_agent *owner;
+    struct hf_role *role;
+    struct hf_waiting *waiting;
+    bool pending;
+};
+
+/* All of it, or nothing. */
+static int need_links(struct hf_fleet *fleet, struct hf_task *task,
+                      const Holdfast__V1__Task *record, struct task_links *ret_links)
 {
-    const Holdfast__V1__Task *record = (const Holdfast__V1__Task *)next->record;
-    const char *owner_name = owner_of(record);
-    struct hf_agent *owner = NULL;
-    struct hf_role *role = NULL;
-    bool pending = record != NULL && record->state == HOLDFAST__V1__TASK__STATE__pending;
+    const char *owner = owner_of(record);
+    struct task_links links = { 0 };
+    bool waits;
 
     if (record != NULL && record->role[0] != '\0') {
-        role = need_again(fleet, HF_FLEET_ROLE, task->role, record->role);
-        if (role == NULL)
+        links.role = need_again(fleet, HF_FLEET_ROLE, task->role, record->role);
+        if (links.role == NULL)
             return HF_ENOMEM;
+        links.pending = record->state == HOLDFAST__V1__TASK__STATE__pending;
     }
-    if (owner_name != NULL) {
-        owner = need_again(fleet, HF_FLEET_AGENT, task->owner, owner_name);
-        if (owner == NULL) {
-            hf_fleet_undo(fleet, HF_FLEET_ROLE, role);
-            return HF_ENOMEM;
-        }
+    waits = links.pending && hf_record_root(record) != NULL;
+    if (waits)
+        links.waiting =
+            hf_fleet_need_waiting(fleet, task, links.role, hf_record_root(record)->id);
+    if (owner != NULL)
+        links.owner = need_again(fleet, HF_FLEET_AGENT, task->owner, owner);
+    if ((waits && links.waiting == NULL) || (owner != NULL && links.owner == NULL)) {
+        hf_fleet_undo_waiting(fleet, links.waiting);
+        hf_fleet_undo(fleet, HF_FLEET_AGENT, links.owner);
+        hf_fleet_undo(fleet, HF_FLEET_ROLE, links.role);
+        return HF_ENOMEM;
     }
+    *ret_links = links;
+    return HF_OK;
+}
+
+static int apply_task_record(struct hf_fleet *fleet, struct hf_task *task, struct hf_cell *next)
+{
+    struct task_links links;
+    int err = need_links(fleet, task, (const Holdfast__V1__Task *)next->record, &links);
+
+    if (err != HF_OK)
+        return err;
     replace_cell(fleet, &task->task, next);
-    set_task_owner(fleet, task, owner);
-    set_task_role(fleet, task, role, pending);
+    set_task_owner(fleet, task, links.owner);
+    set_task_role(fleet, task, links.role, links.pending, links.waiting);
     return HF_OK;
 }
 

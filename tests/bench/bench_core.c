@@ -1,7 +1,7 @@
 /* bench_core.c - what the core costs: decoded events per second, memory, a takeover, recoveries
  * per second, the end of ten thousand leases at once, and life in the simulator.
  *
- *     bench_core [--json] [events | rebuild | recoveries | expiry | simulator]…
+ *     bench_core [--json] [events | roots | rebuild | recoveries | expiry | simulator]…
  *
  * Each figure is the median of several rounds; memory is what malloc handed out. There is no
  * peer: the targets stand in for one. */
@@ -26,6 +26,7 @@
 static const size_t SIZES[] = { 100, 1000, 10000, 100000 };
 static const size_t REBUILD_SIZE = 100000;
 static const size_t EXPIRY_SIZE = 10000;
+static const size_t ROOTS_SIZE = 10000;
 
 /* Results. */
 
@@ -146,13 +147,20 @@ static double run_events(struct hfb_world *world)
     return (double)count / took;
 }
 
-static void bench_size(bool json, size_t agents)
+static const char *const ROOTS[] = {
+    [HFB_ROOTS_NONE] = "",
+    [HFB_ROOTS_READ] = ".roots",
+    [HFB_ROOTS_UNREAD] = ".lost",
+};
+
+static void bench_size(bool json, size_t agents, enum hfb_roots roots)
 {
     double target = agents < 100000 ? EVENTS_TARGET : EVENTS_TARGET_LARGE;
     double rate[ROUNDS], bytes, ours;
     struct hfb_world world;
+    char what[32];
 
-    hfb_world_init(&world, agents);
+    hfb_world_init(&world, agents, roots);
     bytes = fill(&world);
     for (int i = 0; i < ROUNDS; i++)
         rate[i] = run_events(&world);
@@ -163,14 +171,23 @@ static void bench_size(bool json, size_t agents)
         hfb_die("the engine acts on a fleet that is well");
     hfb_world_done(&world);
     ours = median(rate);
-    print_result(json, "events", agents, ours, "events/s", false, target);
-    print_result(json, "memory", agents, bytes, "bytes/agent", true, MEMORY_TARGET);
+    (void)snprintf(what, sizeof what, "events%s", ROOTS[roots]);
+    print_result(json, what, agents, ours, "events/s", false, target);
+    (void)snprintf(what, sizeof what, "memory%s", ROOTS[roots]);
+    print_result(json, what, agents, bytes, "bytes/agent", true, MEMORY_TARGET);
 }
 
 static void bench_sizes(bool json)
 {
     for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++)
-        bench_size(json, SIZES[i]);
+        bench_size(json, SIZES[i], HFB_ROOTS_NONE);
+}
+
+/* Tasks whose checkpoints lie in files, and one role: who reads them, and does anybody? */
+static void bench_roots(bool json)
+{
+    bench_size(json, ROOTS_SIZE, HFB_ROOTS_READ);
+    bench_size(json, ROOTS_SIZE, HFB_ROOTS_UNREAD);
 }
 
 static void bench_rebuild(bool json)
@@ -180,7 +197,7 @@ static void bench_rebuild(bool json)
     for (int i = 0; i < ROUNDS; i++) {
         struct hfb_world world;
 
-        hfb_world_init(&world, REBUILD_SIZE);
+        hfb_world_init(&world, REBUILD_SIZE, HFB_ROOTS_NONE);
         hfb_world_list(&world);
         took[i] = hfb_world_apply(&world) + hfb_world_take_over(&world);
         hfb_world_done(&world);
@@ -199,7 +216,7 @@ static void bench_recoveries(bool json)
         double took = 0;
         size_t before;
 
-        hfb_world_init(&world, EXPIRY_SIZE);
+        hfb_world_init(&world, EXPIRY_SIZE, HFB_ROOTS_NONE);
         (void)fill(&world);
         before = world.writes;
         for (size_t i = 0; i < HFB_BATCH * 100; i++) {
@@ -238,7 +255,7 @@ static void bench_expiry(bool json)
     for (int round = 0; round < ROUNDS; round++) {
         struct hfb_world world;
 
-        hfb_world_init(&world, EXPIRY_SIZE);
+        hfb_world_init(&world, EXPIRY_SIZE, HFB_ROOTS_NONE);
         (void)fill(&world);
         (void)pass_seconds(&world, 30);
         for (size_t i = 0; i < world.hosts; i++)
@@ -277,9 +294,9 @@ static const struct {
     const char *name;
     void (*run)(bool json);
 } FIGURES[] = {
-    { "events", bench_sizes },          { "rebuild", bench_rebuild },
-    { "recoveries", bench_recoveries }, { "expiry", bench_expiry },
-    { "simulator", bench_simulator },
+    { "events", bench_sizes },    { "roots", bench_roots },
+    { "rebuild", bench_rebuild }, { "recoveries", bench_recoveries },
+    { "expiry", bench_expiry },   { "simulator", bench_simulator },
 };
 
 enum { FIGURE_COUNT = sizeof FIGURES / sizeof FIGURES[0] };
@@ -304,8 +321,8 @@ int main(int argc, char **argv)
             some = wanted[find_figure(argv[i])] = true;
     }
     if (wanted[FIGURE_COUNT]) {
-        (void)fprintf(stderr, "usage: bench_core [--json] [events | rebuild | recoveries | "
-                              "expiry | simulator]...\n");
+        (void)fprintf(stderr, "usage: bench_core [--json] [events | roots | rebuild | "
+                              "recoveries | expiry | simulator]...\n");
         return 2;
     }
     if (!json)

@@ -9,6 +9,7 @@
 
 #define AGENTS_PER_HOST 50
 #define AGENTS_PER_ROLE 100
+#define ROOT_PREFIX     "0f3f5c6e-8f5c-4a46-" /* of the ids of roots */
 #define WALL            INT64_C(1790000000000)
 
 void hfb_die(const char *what)
@@ -38,23 +39,33 @@ static size_t draw(struct hfb_world *world, size_t below)
 static const char *const STATES[] = { "queued", "pending", "acknowledged", "in_progress",
                                       "completed" };
 
+/* Where files lie, all are of one role: it is the longest list that there can be. */
+static size_t role_of(const struct hfb_world *world, size_t i)
+{
+    return world->roots != HFB_ROOTS_NONE ? 0 : i / AGENTS_PER_ROLE;
+}
+
 static int format_task(const struct hfb_world *world, size_t i, char *out, size_t size)
 {
     enum _Holdfast__V1__Task__State state = world->task_states[i];
-    char owner[160] = "";
+    char owner[160] = "", root[160] = "";
 
     if (state >= HOLDFAST__V1__TASK__STATE__acknowledged)
         (void)snprintf(owner, sizeof owner,
                        "\"owner\":{\"agent\":\"%s\",\"incarnation\":{\"leaseId\":"
                        "\"4193350771290418835\",\"createRevision\":\"%zu\"}},",
                        world->agent_names[i], (size_t)world->lives[i]);
+    if (world->roots != HFB_ROOTS_NONE)
+        (void)snprintf(root, sizeof root, "\"root\":{\"id\":\"%s%s\",\"host\":\"%s\"},",
+                       ROOT_PREFIX, world->host_names[i / AGENTS_PER_HOST],
+                       world->host_names[i / AGENTS_PER_HOST]);
     return snprintf(out, size,
-                    "{\"id\":\"%s\",\"role\":\"role-%zu\",\"state\":\"%s\",%s\"attempt\":1,"
+                    "{\"id\":\"%s\",\"role\":\"role-%zu\",\"state\":\"%s\",%s%s\"attempt\":1,"
                     "\"priority\":10,\"labels\":{\"customer\":\"acme-corp\"},\"payload\":\"\","
                     "\"result\":\"\",\"deadline\":\"2026-01-31T12:00:00Z\",\"checkpoint\":"
                     "{\"seq\":\"7\"},\"reservedFor\":\"\",\"reason\":\"\",\"opIds\":{\"owner\":"
                     "\"01kg9mcxprersjd74rwb9d17ew\"}}",
-                    world->task_names[i], i / AGENTS_PER_ROLE, STATES[state], owner);
+                    world->task_names[i], role_of(world, i), STATES[state], owner, root);
 }
 
 static int format_report(const struct hfb_world *world, size_t i, char *out, size_t size)
@@ -97,7 +108,7 @@ static int format_spec(const struct hfb_world *world, size_t i, char *out, size_
                     "{\"role\":\"role-%zu\",\"class\":\"critical\",\"launcher\":\"writer\","
                     "\"parameters\":{\"MODEL\":\"large\"},\"pool\":\"batch\",\"home\":\"%s\","
                     "\"opIds\":{\"owner\":\"01kg9mcxprersjd74rwb9d17ew\"}}",
-                    i / AGENTS_PER_ROLE, world->host_names[i / AGENTS_PER_HOST]);
+                    role_of(world, i), world->host_names[i / AGENTS_PER_HOST]);
 }
 
 static int format_health(const struct hfb_world *world, size_t i, char *out, size_t size)
@@ -112,11 +123,15 @@ static int format_health(const struct hfb_world *world, size_t i, char *out, siz
 
 static int format_host(const struct hfb_world *world, size_t i, char *out, size_t size)
 {
-    (void)world;
-    (void)i;
+    char roots[96] = "";
+
+    if (world->roots != HFB_ROOTS_NONE)
+        (void)snprintf(roots, sizeof roots, "\"roots\":[\"%s%s%s\"],", ROOT_PREFIX,
+                       world->host_names[i], world->roots == HFB_ROOTS_READ ? "" : "-other");
     return snprintf(out, size,
-                    "{\"pools\":[\"batch\",\"default\"],\"capacity\":100,\"launchers\":["
-                    "\"writer\"],\"version\":\"0.1.0\",\"leaseId\":\"4193350771290418835\"}");
+                    "{\"pools\":[\"batch\",\"default\"],\"capacity\":100,%s\"launchers\":["
+                    "\"writer\"],\"version\":\"0.1.0\",\"leaseId\":\"4193350771290418835\"}",
+                    roots);
 }
 
 static int format_host_live(const struct hfb_world *world, size_t i, char *out, size_t size)
@@ -280,7 +295,7 @@ double hfb_world_take_over(struct hfb_world *world)
 
 /* Worlds. */
 
-void hfb_world_init(struct hfb_world *world, size_t agents)
+void hfb_world_init(struct hfb_world *world, size_t agents, enum hfb_roots roots)
 {
     struct hf_engine_config cfg = {
         .ns = "default", .id = "bench", .policy = hf_engine_policy_default(), .seed = 7
@@ -289,6 +304,7 @@ void hfb_world_init(struct hfb_world *world, size_t agents)
 
     *world = (struct hfb_world){ .agents = agents,
                                  .hosts = (agents + AGENTS_PER_HOST - 1) / AGENTS_PER_HOST,
+                                 .roots = roots,
                                  .now = 1000000,
                                  .random = 0x9e3779b97f4a7c15u };
     world->agent_names = hfb_need(calloc(agents, HFB_NAME_SIZE));

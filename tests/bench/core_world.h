@@ -20,9 +20,14 @@ struct hfb_event {
     char name[HFB_NAME_SIZE];
 };
 
+/* Whether the checkpoints of the tasks lie in files of their agents' hosts, and then all are of
+ * one role: in none, in such as are read there, or in such as no host reads any more. */
+enum hfb_roots { HFB_ROOTS_NONE, HFB_ROOTS_READ, HFB_ROOTS_UNREAD };
+
 /* A fleet of n agents with one task each, and what happens to it. */
 struct hfb_world {
     size_t agents, hosts;
+    enum hfb_roots roots;
     char (*agent_names)[HFB_NAME_SIZE];
     char (*host_names)[HFB_NAME_SIZE];
     char (*task_names)[HFB_NAME_SIZE];
@@ -42,7 +47,7 @@ _Noreturn void hfb_die(const char *what);
 void *hfb_need(void *memory);
 double hfb_cpu_seconds(void);
 
-void hfb_world_init(struct hfb_world *world, size_t agents);
+void hfb_world_init(struct hfb_world *world, size_t agents, enum hfb_roots roots);
 void hfb_world_done(struct hfb_world *world);
 
 /* Adds events: all that a takeover finds; a batch of 70 % reports, 20 % tasks, 10 % ends and

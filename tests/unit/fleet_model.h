@@ -6,7 +6,8 @@
 #include "unit/fleet_fixture.h"
 #include "unit/suite.h"
 
-enum { AGENTS = 5, HOSTS = 3, TASKS = 5, ROLES = 3, NONE = -1 };
+enum { AGENTS = 5, HOSTS = 3, TASKS = 5, ROLES = 3, ROOTS = 3, NONE = -1 };
+enum { HOST_ROOTS = 2 }; /* that a host names, or NONE; perhaps one of them twice */
 enum { SPEC, LIVE, REPORT, EXIT, WANTED, HEALTH, AGENT_CELLS };
 enum { HOST_LIVE, HOST_RECORD, HOST_CELLS };
 enum { TASK_RECORD, RECOVERY, TASK_CELLS };
@@ -17,6 +18,9 @@ struct known {
     ProtobufCMessage *record; /* NULL: it does not exist */
     int role, host, owner;
     Holdfast__V1__Task__State state;
+    int root;              /* of a task */
+    int roots[HOST_ROOTS]; /* of a host */
+    bool closed;           /* it left, or is cordoned */
 };
 
 struct gone {
@@ -82,6 +86,58 @@ static inline bool task_runs(const struct model *m, int t)
     return task_pends(m, t) ||
            (task_role(m, t) != NONE && (state == HOLDFAST__V1__TASK__STATE__acknowledged ||
                                         state == HOLDFAST__V1__TASK__STATE__in_progress));
+}
+
+/* NONE: it waits for no files. */
+static inline int task_root(const struct model *m, int t)
+{
+    return task_pends(m, t) ? m->tasks[t][TASK_RECORD].root : NONE;
+}
+
+/* How often its record names it. */
+static inline size_t count_named(const struct model *m, int host, int root)
+{
+    const struct known *record = &m->hosts[host][HOST_RECORD];
+    size_t count = 0;
+
+    for (int i = 0; i < HOST_ROOTS && record->record != NULL; i++)
+        count += record->roots[i] == root;
+    return count;
+}
+
+static inline bool host_is_open(const struct model *m, int h)
+{
+    return m->hosts[h][HOST_LIVE].record != NULL && m->hosts[h][HOST_RECORD].record != NULL &&
+           !m->hosts[h][HOST_RECORD].closed;
+}
+
+static inline size_t count_readers(const struct model *m, int root, bool open)
+{
+    size_t count = 0;
+
+    for (int h = 0; h < HOSTS; h++)
+        count += !open || host_is_open(m, h) ? count_named(m, h, root) : 0;
+    return count;
+}
+
+static inline size_t count_rooted_lives(const struct model *m, int role, int root)
+{
+    size_t count = 0;
+
+    for (int a = 0; a < AGENTS; a++)
+        count += agent_role(m, a) == role && agent_host(m, a) != NONE
+                     ? count_named(m, agent_host(m, a), root)
+                     : 0;
+    return count;
+}
+
+static inline size_t count_rooted_tasks(const struct model *m, int role, int root)
+{
+    size_t count = 0;
+
+    for (int t = 0; t < TASKS; t++)
+        count += task_role(m, t) == role && task_root(m, t) == root;
+    return count;
 }
 
 static inline size_t count_tasks(const struct model *m, int owner)
@@ -212,6 +268,10 @@ static inline const char *check_host(const struct model *m, int i)
     MUST(same_cell(&h->record, &m->hosts[i][HOST_RECORD]));
     MUST(same_gone(&m->hosts_gone[i], h->live_gone_at, h->live_gone_rev));
     MUST(h->agents == count_lives(m, i));
+    for (const struct hf_agent *a = h->lives; a != NULL; a = a->next_on_host, count++)
+        MUST(a->host == h && *a->at_on_host == a);
+    MUST(count == h->agents);
+    count = 0;
     for (const struct hf_command *c = h->starts; c != NULL; c = c->next_here) {
         MUST(c->host == h && c->agent->name[0] == 'a');
         MUST(same_cell(&c->command, &m->commands[i][c->agent->name[1] - '0']));
@@ -234,6 +294,76 @@ static inline const char *check_task(const struct model *m, int i)
     MUST(t->role == hf_fleet_get_role(fleet, name_of('r', task_role(m, i))));
     MUST((t->at_owned != NULL) == (t->owner != NULL));
     MUST((t->at_pending != NULL) == task_pends(m, i));
+    MUST((t->waiting != NULL) == (task_root(m, i) != NONE));
+    if (t->waiting != NULL) {
+        MUST(t->waiting->task == t && *t->waiting->at == t->waiting);
+        MUST(t->waiting->rooted->role == t->role);
+        MUST(strcmp(t->waiting->rooted->name, name_of('o', task_root(m, i))) == 0);
+    }
+    return NULL;
+}
+
+/* One role and one root. */
+static inline const char *check_rooted(const struct model *m, const struct hf_role *r, int i,
+                                       int root)
+{
+    const struct hf_rooted *is = hf_index_get(&r->rooted, name_of('o', root));
+    size_t lives = count_rooted_lives(m, i, root), tasks = count_rooted_tasks(m, i, root);
+    size_t listed = 0;
+
+    MUST((is != NULL) == (lives > 0 || tasks > 0));
+    if (is == NULL)
+        return NULL;
+    MUST(is->role == r && is->root == hf_fleet_get_root(fleet, name_of('o', root)));
+    MUST(is->live_count == lives && is->pending_count == tasks);
+    for (const struct hf_waiting *w = is->tasks; w != NULL; w = w->next, listed++)
+        MUST(w->rooted == is && w->task->waiting == w);
+    MUST(listed == tasks);
+    MUST((is->at_call != NULL) ==
+         (lives == 0 && tasks > 0 && count_readers(m, root, true) > 0));
+    return NULL;
+}
+
+static inline const char *check_role_roots(const struct model *m, const struct hf_role *r,
+                                           int i)
+{
+    size_t stranded = 0, calls = 0, listed = 0;
+
+    for (int root = 0; root < ROOTS; root++) {
+        const char *wrong = check_rooted(m, r, i, root);
+        bool read = count_readers(m, root, true) > 0;
+
+        if (wrong != NULL)
+            return wrong;
+        stranded += !read ? count_rooted_tasks(m, i, root) : 0;
+        calls +=
+            read && count_rooted_tasks(m, i, root) > 0 && count_rooted_lives(m, i, root) == 0;
+    }
+    MUST(r->stranded_count == stranded);
+    for (const struct hf_rooted *c = r->calls; c != NULL; c = c->next_call, listed++)
+        MUST(c->role == r && *c->at_call == c);
+    MUST(listed == calls);
+    return NULL;
+}
+
+static inline const char *check_root(const struct model *m, int i)
+{
+    const struct hf_root *root = hf_fleet_get_root(fleet, name_of('o', i));
+    size_t roles = 0, listed = 0;
+
+    for (int r = 0; r < ROLES; r++)
+        roles += count_rooted_lives(m, r, i) > 0 || count_rooted_tasks(m, r, i) > 0;
+    MUST((root != NULL) == (roles > 0 || count_readers(m, i, false) > 0));
+    if (root == NULL)
+        return NULL;
+    MUST(root->users == roles + count_readers(m, i, false));
+    for (const struct hf_reader *h = root->readers; h != NULL; h = h->next_open, listed++)
+        MUST(h->root == root && hf_host_is_open(h->host) && *h->at_open == h);
+    MUST(listed == count_readers(m, i, true));
+    listed = 0;
+    for (const struct hf_rooted *r = root->roles; r != NULL; r = r->next_of_root, listed++)
+        MUST(r->root == root && *r->at_of_root == r);
+    MUST(listed == roles);
     return NULL;
 }
 
@@ -264,7 +394,7 @@ static inline const char *check_role(const struct model *m, int i)
     for (const struct hf_task *t = r->pending; t != NULL; t = t->next_pending, listed++)
         MUST(t->role == r && *t->at_pending == t);
     MUST(listed == pending);
-    return NULL;
+    return check_role_roots(m, r, i);
 }
 
 static const struct {
@@ -306,6 +436,8 @@ static inline const char *check_all(const struct model *m)
         for (int i = 0; i < OBJECTS[kind].count && wrong == NULL; i++)
             wrong = OBJECTS[kind].check(m, i);
     }
+    for (int i = 0; i < ROOTS && wrong == NULL; i++)
+        wrong = check_root(m, i);
     return wrong;
 }
 

@@ -8,7 +8,7 @@ enum { STEPS = 2500 };
 /* The change that is being made. */
 struct step {
     struct hf_key key;
-    char name[16], sub[16], json[160];
+    char name[16], sub[16], json[240];
     int object, cell, other; /* where the model has it; other: the agent of a command */
     struct known next;
 };
@@ -169,6 +169,41 @@ static struct known *slot_of(struct model *m, const struct step *step)
 static const char *const STATES[] = { "queued",    "pending", "acknowledged", "in_progress",
                                       "completed", "failed",  "cancelled",    "needs_review" };
 
+/* Which files a host reads, and whether something may be started there. */
+static void draw_host(struct step *step)
+{
+    struct known *next = &step->next;
+    char roots[32] = "";
+
+    for (int i = 0; i < HOST_ROOTS; i++) {
+        next->roots[i] = draw_or_none(ROOTS);
+        if (next->roots[i] != NONE)
+            (void)snprintf(roots + strlen(roots), sizeof roots - strlen(roots), "%s\"%s\"",
+                           roots[0] != '\0' ? "," : "", name_of('o', next->roots[i]));
+    }
+    next->closed = draw(4) == 0;
+    (void)snprintf(step->json, sizeof step->json, "{\"%s\":%s,\"roots\":[%s]}",
+                   draw(2) == 0 ? "left" : "cordoned", next->closed ? "true" : "false", roots);
+}
+
+/* A root that is lost is none. */
+static void draw_task(struct step *step)
+{
+    struct known *next = &step->next;
+    int root = draw_or_none(ROOTS);
+    bool lost = draw(4) == 0;
+    char json[64] = "";
+
+    next->root = lost ? NONE : root;
+    if (root != NONE)
+        (void)snprintf(json, sizeof json, ",\"root\":{\"id\":\"%s\",\"lost\":%s}",
+                       name_of('o', root), lost ? "true" : "false");
+    (void)snprintf(step->json, sizeof step->json,
+                   "{\"role\":\"%s\",\"state\":\"%s\",\"owner\":{\"agent\":\"%s\"}%s}",
+                   name_of('r', next->role), STATES[next->state], name_of('a', next->owner),
+                   json);
+}
+
 static void draw_record(struct step *step)
 {
     struct known *next = &step->next;
@@ -176,7 +211,9 @@ static void draw_record(struct step *step)
     next->role = draw_or_none(ROLES);
     next->host = draw_or_none(HOSTS);
     next->owner = draw_or_none(AGENTS);
-    next->state = (Holdfast__V1__Task__State)draw(COUNT(STATES));
+    /* Half of them are pending, which is where most is counted. */
+    next->state = draw(2) == 0 ? HOLDFAST__V1__TASK__STATE__pending
+                               : (Holdfast__V1__Task__State)draw(COUNT(STATES));
     (void)snprintf(step->json, sizeof step->json, "{}");
     if (step->key.kind == HF_KEY_AGENT_SPEC)
         (void)snprintf(step->json, sizeof step->json, "{\"role\":\"%s\"}",
@@ -184,11 +221,10 @@ static void draw_record(struct step *step)
     if (step->key.kind == HF_KEY_AGENT_LIVE)
         (void)snprintf(step->json, sizeof step->json, "{\"host\":\"%s\"}",
                        name_of('h', next->host));
+    if (step->key.kind == HF_KEY_HOST_RECORD)
+        draw_host(step);
     if (step->key.kind == HF_KEY_TASK)
-        (void)snprintf(step->json, sizeof step->json,
-                       "{\"role\":\"%s\",\"state\":\"%s\",\"owner\":{\"agent\":\"%s\"}}",
-                       name_of('r', next->role), STATES[next->state],
-                       name_of('a', next->owner));
+        draw_task(step);
     next->record = decode(step->key.kind, step->json);
 }
 
@@ -324,6 +360,9 @@ static int build_under_chaos(void *arg)
         { { HF_KEY_AGENT_LIVE, .name = "a" }, "{\"host\":\"h\"}" },
         { { HF_KEY_TASK, .name = "t" },
           "{\"role\":\"s\",\"state\":\"in_progress\",\"owner\":{\"agent\":\"b\"}}" },
+        { { HF_KEY_HOST_RECORD, .name = "h" }, "{\"roots\":[\"o\",\"p\",\"o\"]}" },
+        { { HF_KEY_TASK, .name = "v" },
+          "{\"role\":\"v\",\"state\":\"pending\",\"root\":{\"id\":\"q\"}}" },
         { { HF_KEY_RECOVERY, .name = "u" }, "{}" },
         { { HF_KEY_COMMAND, .name = "i", .sub = "c" }, "{}" },
         { { HF_KEY_HOST_LIVE, .name = "j" }, "{}" },

@@ -185,6 +185,26 @@ START_TEST(nobody_needs_to_hear_what_goes)
 }
 END_TEST
 
+/* A record may name anything: what is beyond the limit is as if it were not there. */
+START_TEST(a_host_reads_so_many_roots_and_no_more)
+{
+    struct hf_buf json = { 0 };
+
+    hf_buf_puts(&json, "{\"roots\":[\"o0\"");
+    for (int i = 1; i < HF_HOST_ROOTS + 2; i++)
+        hf_buf_printf(&json, ",\"o%d\"", i);
+    hf_buf_puts(&json, "]}");
+    put(HF_KEY_HOST_RECORD, "h", json.data);
+    put(HF_KEY_HOST_RECORD, "h", json.data); /* and the same again is the same */
+    ck_assert_uint_eq(host("h")->reader_count, HF_HOST_ROOTS);
+    ck_assert_ptr_nonnull(hf_fleet_get_root(fleet, "o0"));
+    ck_assert_ptr_null(hf_fleet_get_root(fleet, "o64"));
+    erase(HF_KEY_HOST_RECORD, "h");
+    ck_assert_ptr_null(hf_fleet_get_root(fleet, "o0"));
+    hf_buf_done(&json);
+}
+END_TEST
+
 static void mark(enum hf_fleet_kind kind, void *object, void *arg)
 {
     size_t *seen = arg;
@@ -252,6 +272,7 @@ int main(void)
     tcase_add_test(t, clear_forgets_everything);
     tcase_add_test(t, what_goes_sees_a_fleet_that_is_whole);
     tcase_add_test(t, nobody_needs_to_hear_what_goes);
+    tcase_add_test(t, a_host_reads_so_many_roots_and_no_more);
     tcase_add_loop_test(t, each_visits_every_object_once, HF_FLEET_AGENT, HF_FLEET_ROLE + 1);
     tcase_add_test(t, the_order_depends_on_the_seed);
     return run("core/fleet as a whole", t);
