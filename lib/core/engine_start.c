@@ -209,7 +209,7 @@ static void add_order(struct hf_engine *e, const struct hf_agent *agent,
         command.task = (char *)task->name;
         from.seq = checkpoint;
         command.checkpoint = checkpoint != 0 ? &from : NULL;
-        command.attempt = hf_task_record(task)->attempt + 1;
+        command.attempt = hf_rows_next_attempt(hf_task_record(task));
         carry(&ret->plan, task, &command);
     }
     hf_row_order(&ret->plan, &e->term,

@@ -64,6 +64,11 @@ static void put_over(struct hf_plan *plan, struct hf_key key, const struct hf_se
 
 /* Tasks. */
 
+int32_t hf_rows_next_attempt(const Holdfast__V1__Task *task)
+{
+    return task->attempt < INT32_MAX ? task->attempt + 1 : INT32_MAX;
+}
+
 int64_t hf_rows_owner_rev(const struct hf_seen_task *task)
 {
     const Holdfast__V1__Owner *owner = task->task->owner;
@@ -412,7 +417,7 @@ void hf_row_reset(struct hf_plan *plan, const struct hf_term *term,
     guard_term(plan, term);
     guard_mod(plan, RECOVERY(next.id), recovery);
     hf_plan_guard(plan, LIVE(owner), HF_GUARD_GONE, hf_rows_owner_rev(task));
-    next.attempt++;
+    next.attempt = hf_rows_next_attempt(task->task);
     next.reason = (char *)reset->reason;
     next.reserved_for = (char *)(reset->reserved_for != NULL ? reset->reserved_for : "");
     hf_plan_put(plan, RECOVERY(next.id), &reset->recovery->base, recovery->text, 0);

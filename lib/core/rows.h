@@ -61,6 +61,10 @@ struct hf_term {
  * it will not be found alive. */
 int64_t hf_rows_owner_rev(const struct hf_seen_task *task);
 
+/* The number of the attempt after this one. A record may say anything: it stops growing at the
+ * largest number that there is. */
+int32_t hf_rows_next_attempt(const Holdfast__V1__Task *task);
+
 /* submit: task absent. The task, pending, and its index entry; its payload, if that is too
  * long for the record. */
 void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task);

@@ -28,6 +28,25 @@ START_TEST(a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step)
 }
 END_TEST
 
+/* Anybody may have written the record. */
+START_TEST(a_task_with_the_largest_number_of_attempts_is_started_all_the_same)
+{
+    char json[300];
+
+    (void)snprintf(json, sizeof json,
+                   "{\"id\":\"t\",\"role\":\"r\",\"state\":\"in_progress\",\"owner\":{"
+                   "\"agent\":\"a\",\"incarnation\":{\"createRevision\":\"%lld\"}},"
+                   "\"attempt\":%d}",
+                   (long long)life_of("a"), INT32_MAX);
+    put("tasks/t", json);
+    agent_ends("a", "crashed");
+    run_engine();
+    ck_assert(has("tasks/t", "\"state\":\"pending\""));
+    ck_assert(has("tasks/t", "\"attempt\":2147483647"));
+    ck_assert(has("commands/h1/a", "\"attempt\":2147483647"));
+}
+END_TEST
+
 /* As JSON says it in a string. */
 static void quote(const char *text, char *out, size_t size)
 {
@@ -443,6 +462,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, who_was_asked_for_once_is_started_once);
+    tcase_add_test(t, a_task_with_the_largest_number_of_attempts_is_started_all_the_same);
     tcase_add_test(t, a_death_that_was_seen_is_followed_by_reset_and_start_in_one_step);
     tcase_add_test(t, a_start_carries_what_its_own_step_made_of_the_task);
     tcase_add_test(t, a_start_carries_no_long_task);

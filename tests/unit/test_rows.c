@@ -386,6 +386,20 @@ START_TEST(reset_and_order_in_one)
 }
 END_TEST
 
+/* Anybody may have written the record. */
+START_TEST(the_number_of_the_attempt_stops_at_the_largest)
+{
+    Holdfast__V1__Task *next;
+
+    task.attempt = INT32_MAX;
+    hf_row_reset(&plan, &TERM, &seen_task, &(struct hf_seen){ .mod_rev = 11 },
+                 &(struct hf_reset){ .reason = "again", .recovery = &recovery });
+    next = written_task();
+    ck_assert_int_eq(next->attempt, INT32_MAX);
+    hf_json_free(&next->base);
+}
+END_TEST
+
 START_TEST(reset_behind_a_backoff)
 {
     Holdfast__V1__Task *next;
@@ -760,6 +774,7 @@ int main(void)
     tcase_add_test(t, end);
     tcase_add_test(t, adopt);
     tcase_add_test(t, reset_and_order_in_one);
+    tcase_add_test(t, the_number_of_the_attempt_stops_at_the_largest);
     tcase_add_test(t, reset_behind_a_backoff);
     tcase_add_test(t, reset_of_a_task_that_nobody_owns_is_refused);
     tcase_add_test(t, an_owner_that_names_no_life_is_gone);
