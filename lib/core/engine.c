@@ -338,7 +338,7 @@ static void on_cluster(struct hf_engine *e, const struct hf_event_cluster *clust
         cluster->agrees && !cluster->no_space && writes && hf_tilt_can_judge(&e->tilt, e->now);
 
     if (cluster->raft_term > e->raft_term && e->raft_term != 0)
-        hf_storm_on_doubt(&e->storm, HF_STORM_DOUBT_TERM, e->longest_ttl, e->now);
+        hf_engine_note_raft(e);
     if (cluster->raft_term > e->raft_term)
         e->raft_term = cluster->raft_term;
     if (cluster->no_space) {

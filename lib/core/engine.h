@@ -47,19 +47,20 @@ struct hf_engine_policy {
     struct hf_recover_policy recover;
     struct hf_placement_policy placement;
     struct hf_storm_policy storm;
-    hf_ms ttl;            /* of a lease that nobody saw */
-    hf_ms grace_margin;   /* added to the grace of a third and a sixth of the TTL */
-    hf_ms command_within; /* a start that is not served by then is withdrawn */
-    hf_ms avoid_host;     /* a host that did not serve a start is a last resort for so long */
-    hf_ms unknown_pause;  /* before an object is decided anew whose write has no outcome */
-    hf_ms told_within;    /* an answered write is not waited for any longer in what is told */
-    hf_ms settle_after;   /* who was just started has the machines to itself for so long */
-    hf_ms health_every;   /* the health of an agent is written at most this often by itself */
-    hf_ms demand_after;   /* live peers have this long to take work before others are woken */
-    hf_ms sweep_after;    /* transient agents are removed this long after their end */
-    uint32_t ring;        /* events that are kept */
-    hf_ms report_floor;   /* agents may report at least this often ... */
-    uint32_t report_rate; /* ... and all of them together this often in a second */
+    hf_ms ttl;             /* of a lease that nobody saw */
+    hf_ms grace_margin;    /* added to the grace of a third and a sixth of the TTL */
+    hf_ms command_within;  /* a start that is not served by then is withdrawn */
+    hf_ms avoid_host;      /* a host that did not serve a start is a last resort for so long */
+    hf_ms unknown_pause;   /* before an object is decided anew whose write has no outcome */
+    hf_ms told_within;     /* an answered write is not waited for any longer in what is told */
+    hf_ms settle_after;    /* who was just started has the machines to itself for so long */
+    hf_ms health_every;    /* the health of an agent is written at most this often by itself */
+    hf_ms demand_after;    /* live peers have this long to take work before others are woken */
+    hf_ms sweep_after;     /* transient agents are removed this long after their end */
+    uint32_t unrest_limit; /* changes of etcd's leader within three TTLs that are too many */
+    uint32_t ring;         /* events that are kept */
+    hf_ms report_floor;    /* agents may report at least this often ... */
+    uint32_t report_rate;  /* ... and all of them together this often in a second */
 };
 
 /* Cannot fail. */

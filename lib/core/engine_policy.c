@@ -1,4 +1,5 @@
 #include "core/engine.h"
+#include "core/unrest.h"
 
 struct hf_engine_policy hf_engine_policy_default(void)
 {
@@ -21,6 +22,7 @@ struct hf_engine_policy hf_engine_policy_default(void)
         .health_every = 5000,
         .demand_after = 2000,
         .sweep_after = 600000,
+        .unrest_limit = 3,
         .ring = 10000,
         .report_floor = 1000,
         .report_rate = 200,
@@ -45,6 +47,8 @@ static const char *find_fault(const struct hf_engine_policy *p)
         return "engine.health_every and engine.demand_after must not be negative";
     if (p->sweep_after < p->command_within)
         return "engine.sweep_after must not be below engine.command_within";
+    if (p->unrest_limit == 0 || p->unrest_limit > HF_UNREST_MOST)
+        return "engine.unrest_limit must be 1..16";
     if (p->ring < 100)
         return "engine.ring must be at least 100";
     if (p->report_floor <= 0 || p->report_rate == 0)

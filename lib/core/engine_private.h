@@ -26,6 +26,7 @@
 #include "core/engine.h"
 #include "core/index.h"
 #include "core/moments.h"
+#include "core/unrest.h"
 
 /* Every object on the agenda, and the two singletons that are written as well. */
 enum hf_item_kind {
@@ -249,6 +250,7 @@ struct hf_engine {
     int64_t drafted_tail; /* what the plan in the making deletes of it, at least; 0: nothing */
 
     uint64_t raft_term; /* the highest that was heard of */
+    struct hf_unrest unrest;
 
     uint64_t mutants; /* rules that are missing */
     uint64_t stream;  /* of ids */
@@ -391,6 +393,8 @@ void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__
 /* Whether what follows this death may happen now; if not, the agent waits for it. */
 bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,
                           const struct hf_death *death);
+/* etcd has another leader. */
+void hf_engine_note_raft(struct hf_engine *e);
 int hf_engine_decide_storm(struct hf_engine *e, struct hf_intent *ret);
 
 /* engine_health.c: the record as it shall be. It points into itself: do not copy it. */

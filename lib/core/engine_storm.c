@@ -75,6 +75,36 @@ bool hf_engine_note_host(struct hf_engine *e, struct hf_host *host)
     return false;
 }
 
+/* Leases that are kept alive by leaders of etcd that follow each other too fast are not seen in
+ * less than this. */
+static hf_ms unrest_window(const struct hf_engine *e)
+{
+    return 3 * e->longest_ttl;
+}
+
+void hf_engine_note_raft(struct hf_engine *e)
+{
+    bool unrest;
+
+    hf_unrest_on_change(&e->unrest, e->policy.unrest_limit, unrest_window(e), e->now);
+    unrest = hf_unrest_holds(&e->unrest, unrest_window(e), e->now);
+    hf_storm_on_doubt(&e->storm, unrest ? HF_STORM_DOUBT_UNREST : HF_STORM_DOUBT_TERM,
+                      e->longest_ttl, e->now);
+}
+
+static int alert_unrest(struct hf_engine *e, struct hf_intent *ret)
+{
+    return hf_draft_alert(
+        e, ret, &e->storm_item,
+        &(struct hf_intent_alert){
+            .kind = HOLDFAST__V1__EVENT__KIND__storm,
+            .why = "etcd changes its leader again and again; leases of dead hosts may not "
+                   "expire",
+            .next =
+                "bring etcd to rest: its disks, its network; `etcdctl lease revoke` ends the "
+                "lease of a host that is known to be dead" });
+}
+
 /* The last word of a person that the audit trail has. */
 static void obey(struct hf_engine *e)
 {
@@ -265,6 +295,8 @@ int hf_engine_decide_storm(struct hf_engine *e, struct hf_intent *ret)
 
     if (hf_storm_take_alert(&e->storm))
         return alert_storm(e, &view, ret);
+    if (hf_unrest_take_alert(&e->unrest, unrest_window(e), e->now))
+        return alert_unrest(e, ret);
     if (is_to_tell(e, &view))
         return record_storm(e, &view, ret);
     if (is_word_old(e))

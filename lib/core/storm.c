@@ -233,7 +233,7 @@ static const char *doubt_text(enum hf_storm_doubt doubt)
 {
     switch (doubt) {
 #define X(name, text)                                                                          \
-    case HF_STORM_DOUBT_##name: return text " a moment ago: lost leases may mean nothing";
+    case HF_STORM_DOUBT_##name: return text;
         HF_STORM_DOUBT_MAP(X)
 #undef X
     }

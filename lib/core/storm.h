@@ -82,9 +82,10 @@ enum hf_storm_state { HF_STORM_NORMAL, HF_STORM_PARTIAL, HF_STORM_FULL };
 /* What makes it doubtful that a lost lease means anything. */
 /* clang-format off */
 #define HF_STORM_DOUBT_MAP(X)                                                                  \
-    X(TERM,    "etcd has changed its leader")                                                  \
-    X(SPACE,   "etcd has no space left")                                                       \
-    X(HISTORY, "etcd's history went back")
+    X(TERM,    "etcd has changed its leader a moment ago: lost leases may mean nothing")       \
+    X(UNREST,  "etcd changes its leader again and again: leases of dead hosts may not expire") \
+    X(SPACE,   "etcd has no space left a moment ago: lost leases may mean nothing")            \
+    X(HISTORY, "etcd's history went back a moment ago: lost leases may mean nothing")
 /* clang-format on */
 
 enum hf_storm_doubt {

@@ -307,6 +307,10 @@ static bool act_on_etcd(struct play *play, const struct hfs_act *act)
 {
     switch (act->word) {
     case HFS_WORD_ETCD_STALL: stall(play, act->time); break;
+    case HFS_WORD_ETCD_ELECT:
+        (void)!hfs_etcd_change_leader(play->cluster->etcd);
+        hfs_net_poke(&play->cluster->net);
+        break;
     case HFS_WORD_ETCD_REVOKE:
         hfs_must(hfs_etcd_revoke_leases(play->cluster->etcd, 100));
         hfs_net_poke(&play->cluster->net);

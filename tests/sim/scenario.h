@@ -59,6 +59,7 @@
     X(CONTROLLER_CUT,     "controller CONTROLLER cut")                                         \
     X(CONTROLLER_HEAL,    "controller CONTROLLER heal")                                        \
     X(ETCD_STALL,         "etcd stall TIME")                                                   \
+    X(ETCD_ELECT,         "etcd elect")                                                        \
     X(ETCD_REVOKE,        "etcd revoke all")                                                   \
     X(ETCD_REVOKE_HOST,   "etcd revoke HOST")                                                  \
     X(PERSON_STOP,        "person stop AGENT")                                                 \

@@ -390,6 +390,22 @@ START_TEST(a_policy_is_checked)
 }
 END_TEST
 
+START_TEST(the_limit_of_unrest_is_one_that_can_be_counted)
+{
+    struct hf_engine_policy p = hf_engine_policy_default();
+    const char *why = NULL;
+
+    ck_assert_uint_eq(p.unrest_limit, 3);
+    p.unrest_limit = 16;
+    ck_assert_int_eq(hf_engine_policy_check(&p, &why), HF_OK);
+    p.unrest_limit = 17;
+    ck_assert_int_eq(hf_engine_policy_check(&p, &why), HF_EINVAL);
+    p.unrest_limit = 0;
+    ck_assert_int_eq(hf_engine_policy_check(&p, &why), HF_EINVAL);
+    ck_assert_str_eq(why, "engine.unrest_limit must be 1..16");
+}
+END_TEST
+
 START_TEST(the_ring_and_the_rate_of_reports_have_a_floor)
 {
     struct hf_engine_policy p = hf_engine_policy_default();
@@ -426,6 +442,7 @@ int main(void)
     tcase_add_test(t, another_leader_goes_on_with_the_trail);
     tcase_add_test(t, a_report_that_says_nothing_new_is_no_work);
     tcase_add_loop_test(t, a_policy_is_checked, 0, COUNT(FAULTS));
+    tcase_add_test(t, the_limit_of_unrest_is_one_that_can_be_counted);
     tcase_add_test(t, the_ring_and_the_rate_of_reports_have_a_floor);
     return run("core/engine cluster", t);
 }

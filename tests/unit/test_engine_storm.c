@@ -39,6 +39,68 @@ START_TEST(who_begins_to_lead_after_etcd_changed_its_leader_doubts)
 }
 END_TEST
 
+static void raft_term(uint64_t term)
+{
+    ck_assert_int_eq(
+        step(&(struct hf_event){ .kind = HF_EVENT_CLUSTER, .cluster = { .raft_term = term } }),
+        HF_OK);
+    run_engine();
+}
+
+static bool was_alerted(void)
+{
+    bool alerted = said.data != NULL && strstr(said.data, "again and again; leases") != NULL;
+
+    ignore();
+    return alerted;
+}
+
+START_TEST(three_leaders_of_etcd_within_three_ttls_are_told_of_once)
+{
+    raft_term(5); /* the first that is heard of is no change */
+    raft_term(6);
+    pass(20000);
+    raft_term(7);
+    ck_assert(!was_alerted());
+    expect_storm(HF_STORM_PARTIAL, "a moment ago");
+    pass(20000);
+    raft_term(7); /* nor is the same again */
+    ck_assert(!was_alerted());
+    raft_term(8);
+    ck_assert(was_alerted());
+    expect_storm(HF_STORM_PARTIAL, "leases of dead hosts may not expire");
+    for (uint64_t term = 9; term < 20; term++) {
+        pass(7500);
+        raft_term(term);
+        ck_assert(!was_alerted());
+    }
+}
+END_TEST
+
+START_TEST(leaders_of_etcd_that_stay_longer_are_not_told_of)
+{
+    for (uint64_t term = 5; term < 20; term++) {
+        raft_term(term);
+        pass(23000); /* two fit into three TTLs, not three */
+        ck_assert(!was_alerted());
+    }
+}
+END_TEST
+
+START_TEST(unrest_that_comes_back_after_a_calm_is_told_of_again)
+{
+    for (uint64_t term = 5; term < 9; term++)
+        raft_term(term);
+    ck_assert(was_alerted());
+    pass(45001);
+    for (uint64_t term = 9; term < 11; term++)
+        raft_term(term);
+    ck_assert(!was_alerted());
+    raft_term(11);
+    ck_assert(was_alerted());
+}
+END_TEST
+
 /* The grace of a is over, what follows may happen, and its health says so: then the last host
  * is missed. */
 START_TEST(what_was_let_go_and_has_not_happened_waits_when_everybody_is_missed)
@@ -116,6 +178,9 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, who_learns_everything_anew_after_a_restore_still_doubts);
+    tcase_add_test(t, three_leaders_of_etcd_within_three_ttls_are_told_of_once);
+    tcase_add_test(t, leaders_of_etcd_that_stay_longer_are_not_told_of);
+    tcase_add_test(t, unrest_that_comes_back_after_a_calm_is_told_of_again);
     tcase_add_test(t, who_begins_to_lead_after_etcd_changed_its_leader_doubts);
     tcase_add_test(t, what_was_let_go_and_has_not_happened_waits_when_everybody_is_missed);
     tcase_add_test(t, a_storm_that_goes_on_is_told_of_once_whoever_leads);
