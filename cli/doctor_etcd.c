@@ -98,6 +98,10 @@ static void on_survey(const struct hf_survey_result *result, void *arg)
     if (result->result.err != HF_OK || result->answered < result->asked)
         doctor_found(asked->doctor, DOCTOR_TROUBLE, "of %zu members of etcd %zu answer",
                      result->asked, result->answered);
+    else if (result->corrupt)
+        doctor_found(asked->doctor, DOCTOR_TROUBLE,
+                     "members of etcd have different data (its alarm CORRUPT): it refuses "
+                     "everything, and nothing is reset or started. See etcdctl alarm list.");
     else if (!result->agrees)
         doctor_found(asked->doctor, DOCTOR_WARNING,
                      "the members of etcd do not agree at the moment");

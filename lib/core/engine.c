@@ -334,8 +334,8 @@ static void on_term(struct hf_engine *e, const struct hf_term *term)
 static void on_cluster(struct hf_engine *e, const struct hf_event_cluster *cluster)
 {
     bool writes = e->wrote && e->now <= e->wrote_at + 2 * e->policy.clock.interval;
-    bool well =
-        cluster->agrees && !cluster->no_space && writes && hf_tilt_can_judge(&e->tilt, e->now);
+    bool well = cluster->agrees && !cluster->no_space && !cluster->corrupt && writes &&
+                hf_tilt_can_judge(&e->tilt, e->now);
 
     if (cluster->raft_term > e->raft_term && e->raft_term != 0)
         hf_engine_note_raft(e);
@@ -345,6 +345,7 @@ static void on_cluster(struct hf_engine *e, const struct hf_event_cluster *clust
         hf_storm_on_doubt(&e->storm, HF_STORM_DOUBT_SPACE, e->longest_ttl, e->now);
         e->hears_since = e->now;
     }
+    hf_engine_note_corrupt(e, cluster->corrupt);
     hf_storm_on_proof(&e->storm, well, e->now);
     hf_agenda_add(&e->agenda, &e->storm_item.agenda);
 }
@@ -439,6 +440,8 @@ int hf_engine_next(struct hf_engine *e, hf_ms now, hf_ms wall, uint32_t random,
         hf_flight_settle(e);
     if (!is_active(e) || !hf_flight_is_free(e))
         return 0;
+    if (e->corrupt)
+        return hf_engine_decide_corrupt(e, ret);
     if (!hf_engine_is_ready(e))
         return decide_first(e, ret);
     while (rc == 0 && hf_flight_is_free(e) &&
@@ -461,7 +464,9 @@ hf_ms hf_engine_deadline(const struct hf_engine *e, hf_ms now)
 
     at = sooner(at, hf_flight_deadline(e));
     if (is_active(e) && hf_flight_is_free(e)) {
-        if (hf_engine_is_ready(e))
+        if (e->corrupt)
+            at = e->corrupt_told ? at : now;
+        else if (hf_engine_is_ready(e))
             at = sooner(at, hf_agenda_deadline(&e->agenda, now));
         else if (hf_engine_is_due_first(e, now))
             at = now;

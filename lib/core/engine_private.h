@@ -230,7 +230,7 @@ struct hf_engine {
 
     struct hf_term term; /* lease 0: we do not lead */
     hf_ms synced_at;
-    hf_ms hears_since; /* what is reported would have been heard: we lead, etcd has space */
+    hf_ms hears_since; /* what is reported would have been heard: we lead, etcd takes writes */
     int64_t told_rev;
 
     /* For the call that is being made. */
@@ -265,6 +265,8 @@ struct hf_engine {
     bool synced;        /* everything was told */
     bool wrote;         /* the last write was answered */
     bool history_reset; /* one was noticed */
+    bool corrupt;       /* etcd is: nothing is decided, */
+    bool corrupt_told;  /* and somebody was told so */
 
     char subject[300], why[512], evidence[512]; /* of the intent that was given last */
 };
@@ -393,6 +395,9 @@ void hf_engine_note_storm(struct hf_engine *e, int64_t seq, const Holdfast__V1__
 /* Whether what follows this death may happen now; if not, the agent waits for it. */
 bool hf_engine_is_granted(struct hf_engine *e, struct hf_agent *agent,
                           const struct hf_death *death);
+/* While etcd is corrupt, nothing else is decided. */
+void hf_engine_note_corrupt(struct hf_engine *e, bool corrupt);
+int hf_engine_decide_corrupt(struct hf_engine *e, struct hf_intent *ret);
 /* etcd has another leader. */
 void hf_engine_note_raft(struct hf_engine *e);
 int hf_engine_decide_storm(struct hf_engine *e, struct hf_intent *ret);

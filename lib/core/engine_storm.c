@@ -92,6 +92,34 @@ void hf_engine_note_raft(struct hf_engine *e)
                       e->longest_ttl, e->now);
 }
 
+/* What its members say depends on whom one asks: an agent that is gone may be there, and a
+ * compare that holds may not. Whatever is due waits, and is judged with doubt afterwards. */
+void hf_engine_note_corrupt(struct hf_engine *e, bool corrupt)
+{
+    e->corrupt = corrupt;
+    e->corrupt_told = e->corrupt_told && corrupt;
+    if (!corrupt)
+        return;
+    hf_storm_on_doubt(&e->storm, HF_STORM_DOUBT_CORRUPT, e->longest_ttl, e->now);
+    e->hears_since = e->now;
+}
+
+int hf_engine_decide_corrupt(struct hf_engine *e, struct hf_intent *ret)
+{
+    if (e->corrupt_told)
+        return 0;
+    e->corrupt_told = true;
+    return hf_draft_alert(
+        e, ret, &e->storm_item,
+        &(struct hf_intent_alert){
+            .kind = HOLDFAST__V1__EVENT__KIND__storm,
+            .why = "members of etcd have different data (its alarm CORRUPT): nothing is reset "
+                   "or started",
+            .next =
+                "repair etcd: `etcdctl alarm list` names the member; replace it, or restore "
+                "a snapshot, then `etcdctl alarm disarm`" });
+}
+
 static int alert_unrest(struct hf_engine *e, struct hf_intent *ret)
 {
     return hf_draft_alert(

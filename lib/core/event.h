@@ -57,7 +57,9 @@ struct hf_event_bad {
 struct hf_event_cluster {
     uint64_t raft_term; /* of an answer; 0: not known */
     bool no_space;
-    bool agrees; /* its members were asked, and agree on leader and revision */
+    bool corrupt; /* its members do not have the same data: nothing that it says can be trusted
+                   */
+    bool agrees;  /* its members were asked, and agree on leader and revision */
 };
 
 /* The lease that everything of an agentd hangs on, as io/session shows it. */

@@ -85,6 +85,7 @@ enum hf_storm_state { HF_STORM_NORMAL, HF_STORM_PARTIAL, HF_STORM_FULL };
     X(TERM,    "etcd has changed its leader a moment ago: lost leases may mean nothing")       \
     X(UNREST,  "etcd changes its leader again and again: leases of dead hosts may not expire") \
     X(SPACE,   "etcd has no space left a moment ago: lost leases may mean nothing")            \
+    X(CORRUPT, "members of etcd have different data: lost leases may mean nothing")            \
     X(HISTORY, "etcd's history went back a moment ago: lost leases may mean nothing")
 /* clang-format on */
 

@@ -47,8 +47,10 @@ static void note_answer(struct hf_survey *survey, const struct hf_status_result 
     bool first = told->answered++ == 0;
 
     told->result.err = HF_OK;
-    for (size_t i = 0; i < status->alarm_count; i++)
+    for (size_t i = 0; i < status->alarm_count; i++) {
         told->no_space |= strstr(status->alarms[i], "NOSPACE") != NULL;
+        told->corrupt |= strstr(status->alarms[i], "CORRUPT") != NULL;
+    }
     if (first)
         survey->leader = status->leader;
     survey->differ |= status->leader == 0 || status->leader != survey->leader ||
@@ -66,7 +68,7 @@ static void finish(struct hf_survey *survey)
     struct hf_survey_result told = survey->told;
 
     told.result.message = told.result.err == HF_OK ? "" : survey->message;
-    told.agrees = told.answered == told.asked && !survey->differ &&
+    told.agrees = told.answered == told.asked && !survey->differ && !told.corrupt &&
                   survey->highest - survey->lowest <= HF_SURVEY_SLACK;
     survey->fn(&told, survey->arg);
     free(survey);

@@ -15,7 +15,9 @@ struct hf_survey_result {
                                      highest term, then revision */
     size_t asked, answered;
     bool no_space; /* one of them has no room for writes */
-    bool agrees;   /* all answered: the same leader and term, and nearly the same revision */
+    bool corrupt;  /* one has other data than the rest, and etcd has raised the alarm */
+    bool agrees;   /* all answered: the same leader and term, nearly the same revision, and
+                      nobody is corrupt */
 };
 
 typedef void (*hf_survey_fn)(const struct hf_survey_result *result, void *arg);

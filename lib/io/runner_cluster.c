@@ -1,8 +1,16 @@
 #include <stddef.h>
+#include <string.h>
 
 #include "io/runner_private.h"
 
 enum { SURVEY_MS = 10000 };
+
+/* etcd's own word for it: an answer that we cannot read is something else. */
+static bool is_corrupt(const struct hf_etcd_result *result)
+{
+    return result->err == HF_ECORRUPT && result->message != NULL &&
+           strstr(result->message, "corrupt cluster") != NULL;
+}
 
 void hf_runner_on_result(struct hf_runner *runner, const struct hf_etcd_result *result)
 {
@@ -18,6 +26,10 @@ void hf_runner_on_result(struct hf_runner *runner, const struct hf_etcd_result *
     }
     if (result->err == HF_ENOSPACE && !seen->no_space) {
         seen->no_space = true;
+        runner->cluster.untold = true;
+    }
+    if (is_corrupt(result) && !seen->corrupt) {
+        seen->corrupt = true;
         runner->cluster.untold = true;
     }
 }
@@ -40,8 +52,10 @@ static void on_survey(const struct hf_survey_result *result, void *arg)
         hf_runner_complain(runner, "survey", result->result.err, result->result.message);
     hf_runner_on_result(runner, &result->result);
     runner->cluster.seen.agrees = result->result.err == HF_OK && result->agrees;
-    if (result->result.err == HF_OK)
+    if (result->result.err == HF_OK) {
         runner->cluster.seen.no_space = result->no_space;
+        runner->cluster.seen.corrupt = result->corrupt;
+    }
     runner->cluster.untold = true;
     hf_runner_soon(runner);
     hf_runner_survey_later(runner);

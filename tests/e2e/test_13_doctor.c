@@ -79,6 +79,18 @@ START_TEST(a_full_and_slow_one_is_told_of)
 }
 END_TEST
 
+START_TEST(one_that_is_corrupt_is_told_of)
+{
+    hft_etcd_start(&server, &(struct hft_etcd_options){ .no_fsync = true });
+    hft_etcd_raise_corrupt(&server);
+    hft_cli(&report, server.endpoint, "doctor", NULL);
+    ck_assert_int_ne(report.status, 0);
+    expect("trouble members of etcd have different data (its alarm CORRUPT)");
+    hft_output_done(&report);
+    hft_etcd_done(&server);
+}
+END_TEST
+
 static const char *const FLAGS[] = { "--bcrypt-cost=4", NULL };
 
 START_TEST(users_are_seen)
@@ -130,6 +142,7 @@ int main(void)
     tcase_set_timeout(stories, 120);
     tcase_add_test(stories, a_plain_etcd_is_examined);
     tcase_add_test(stories, a_full_and_slow_one_is_told_of);
+    tcase_add_test(stories, one_that_is_corrupt_is_told_of);
     tcase_add_test(stories, users_are_seen);
     tcase_add_test(stories, certificates_are_seen);
     return hft_suite_run("doctor", stories, NULL);

@@ -2,6 +2,7 @@
 #include <check.h>
 
 #include "etcd/survey.h"
+#include "support/admin.h"
 #include "support/client.h"
 #include "support/cluster.h"
 #include "support/suite.h"
@@ -67,6 +68,25 @@ START_TEST(members_that_are_well_agree)
     ck_assert(!result.no_space);
     ck_assert_int_ge(result.result.header.revision, revision);
     ck_assert_uint_gt(result.result.header.raft_term, 0);
+}
+END_TEST
+
+/* All answer, with the same leader and revision: only the alarm says that it is worth nothing.
+ */
+START_TEST(members_of_which_one_is_corrupt_do_not_agree)
+{
+    struct hf_survey_result result;
+
+    (void)ask_for(3);
+    hft_etcd_raise_corrupt(&cluster.member[0]);
+    result = ask_for(3);
+    ck_assert(result.corrupt);
+    ck_assert(!result.agrees);
+    ck_assert(!result.no_space);
+    hft_etcd_disarm(&cluster.member[0]);
+    while (!ask().agrees)
+        continue;
+    ck_assert(!ask().corrupt);
 }
 END_TEST
 
@@ -146,6 +166,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 120);
+    tcase_add_test(t, members_of_which_one_is_corrupt_do_not_agree);
     tcase_add_test(t, members_that_are_well_agree);
     tcase_add_test(t, a_member_that_hangs_or_is_gone_is_missed_and_nobody_is_left_for_it);
     tcase_add_test(t, a_lone_member_agrees_with_nobody_and_no_member_at_all_is_an_error);

@@ -119,6 +119,27 @@ void hft_etcd_make_room(const struct hft_etcd *etcd)
     hft_etcdctl_ok(etcd, NULL, "del", "--prefix", "fill/", NULL);
     hft_etcd_compact(etcd, hft_etcd_revision(etcd));
     hft_etcdctl_ok(etcd, NULL, "defrag", NULL);
+    hft_etcd_disarm(etcd);
+}
+
+/* etcdctl has no word for it. */
+void hft_etcd_raise_corrupt(const struct hft_etcd *etcd)
+{
+    HF_CLEANUP_FREE char *body = NULL;
+    struct hft_http http;
+    int status;
+
+    hft_http_open(&http, etcd->client.number);
+    status = hft_http_post(&http, "/v3/maintenance/alarm",
+                           "{\"action\":\"ACTIVATE\",\"memberID\":\"1\",\"alarm\":\"CORRUPT\"}",
+                           &body);
+    hft_http_close(&http);
+    ck_assert_msg(status == 200, "HTTP %d: %s", status, body != NULL ? body : "");
+    ck_assert(hft_etcd_has_alarm(etcd, "CORRUPT"));
+}
+
+void hft_etcd_disarm(const struct hft_etcd *etcd)
+{
     hft_etcdctl_ok(etcd, NULL, "alarm", "disarm", NULL);
 }
 

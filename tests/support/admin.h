@@ -26,6 +26,11 @@ void hft_etcd_fill(const struct hft_etcd *etcd);
 /* Deletes what hft_etcd_fill wrote, compacts, defragments and disarms the alarm. */
 void hft_etcd_make_room(const struct hft_etcd *etcd);
 
+/* Raises the alarm that an etcd raises when its members have different data, and ends all
+ * alarms. For an etcd without TLS and authentication. */
+void hft_etcd_raise_corrupt(const struct hft_etcd *etcd);
+void hft_etcd_disarm(const struct hft_etcd *etcd);
+
 bool hft_etcd_has_alarm(const struct hft_etcd *etcd, const char *name);
 
 /* A user of that name and password who may read and write the keys that begin with `prefix`

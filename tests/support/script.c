@@ -459,6 +459,7 @@ static bool answer_survey(struct hft_script *script)
     struct hf_survey_result result = { .result = result_of(script, HF_OK, script->now),
                                        .asked = 3,
                                        .answered = 3,
+                                       .corrupt = script->survey_corrupt,
                                        .agrees = script->survey_agrees };
     hf_survey_fn fn;
     void *arg;

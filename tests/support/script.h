@@ -66,7 +66,7 @@ struct hft_script {
     const char *leader_key;
     bool silent; /* leases are not answered */
     bool refute; /* looks fail: a key is gone */
-    bool survey_agrees;
+    bool survey_agrees, survey_corrupt;
 
     struct hf_alarms alarms;
     uint64_t random;

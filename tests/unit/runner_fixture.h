@@ -97,8 +97,9 @@ static inline void note_event(struct hf_event *event)
              OUTCOMES[event->outcome.outcome], event->outcome.revision);
         break;
     case HF_EVENT_CLUSTER:
-        note(toy.log, "cluster %" PRIu64 "%s%s ", event->cluster.raft_term,
-             event->cluster.no_space ? " full" : "", event->cluster.agrees ? " well" : "");
+        note(toy.log, "cluster %" PRIu64 "%s%s%s ", event->cluster.raft_term,
+             event->cluster.no_space ? " full" : "", event->cluster.corrupt ? " corrupt" : "",
+             event->cluster.agrees ? " well" : "");
         break;
     case HF_EVENT_TERM:
         note(toy.log, event->term.lease != 0 ? "leads@%" PRId64 " " : "follows ",

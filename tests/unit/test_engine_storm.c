@@ -101,6 +101,54 @@ START_TEST(unrest_that_comes_back_after_a_calm_is_told_of_again)
 }
 END_TEST
 
+static void survey(bool corrupt)
+{
+    struct hf_event event = { .kind = HF_EVENT_CLUSTER,
+                              .cluster = { .corrupt = corrupt, .agrees = !corrupt } };
+
+    ck_assert_int_eq(step(&event), HF_OK);
+    run_engine();
+}
+
+/* Not even a death that was seen: what shows it may be what is wrong. */
+START_TEST(nothing_is_decided_while_etcd_is_corrupt_and_one_alert_says_so)
+{
+    task_is_owned("t", "in_progress", "a");
+    ignore();
+    survey(true);
+    ck_assert_ptr_nonnull(
+        strstr(said.data, "alert storm: members of etcd have different data"));
+    ignore();
+    agent_ends("a", "crashed");
+    for (int i = 0; i < 60; i++) {
+        pass(10000);
+        survey(true);
+    }
+    expect("");
+    ck_assert(has("tasks/t", "\"state\":\"in_progress\""));
+    ck_assert_str_eq(get("commands/h1/a"), "");
+    ck_assert_int_gt(hf_engine_deadline(engine, now),
+                     now); /* and it does not turn in circles */
+    survey(false);
+    pass(10000);
+    ck_assert(has("tasks/t", "\"state\":\"pending\""));
+    ck_assert(has("commands/h1/a", "\"task\":\"t\""));
+}
+END_TEST
+
+START_TEST(etcd_that_is_corrupt_again_is_told_of_again)
+{
+    for (int i = 0; i < 2; i++) {
+        survey(true);
+        ck_assert_ptr_nonnull(strstr(said.data, "alert storm: members of etcd"));
+        ignore();
+        survey(false);
+        ck_assert_ptr_null(strstr(said.data != NULL ? said.data : "", "alert"));
+        ignore();
+    }
+}
+END_TEST
+
 /* The grace of a is over, what follows may happen, and its health says so: then the last host
  * is missed. */
 START_TEST(what_was_let_go_and_has_not_happened_waits_when_everybody_is_missed)
@@ -178,6 +226,8 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, who_learns_everything_anew_after_a_restore_still_doubts);
+    tcase_add_test(t, nothing_is_decided_while_etcd_is_corrupt_and_one_alert_says_so);
+    tcase_add_test(t, etcd_that_is_corrupt_again_is_told_of_again);
     tcase_add_test(t, three_leaders_of_etcd_within_three_ttls_are_told_of_once);
     tcase_add_test(t, leaders_of_etcd_that_stay_longer_are_not_told_of);
     tcase_add_test(t, unrest_that_comes_back_after_a_calm_is_told_of_again);

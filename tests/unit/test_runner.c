@@ -176,6 +176,12 @@ START_TEST(a_leader_asks_all_members_how_they_are)
     script.survey_agrees = false;
     hft_script_run(&script, script.now + 10000);
     ck_assert_str_eq(heard(), "cluster 2 ");
+    script.survey_corrupt = true;
+    hft_script_run(&script, script.now + 10000);
+    ck_assert_str_eq(heard(), "cluster 2 corrupt ");
+    script.survey_corrupt = false;
+    hft_script_run(&script, script.now + 10000);
+    ck_assert_str_eq(heard(), "cluster 2 ");
     stop();
 }
 END_TEST

@@ -134,9 +134,9 @@ static const struct {
     enum hf_storm_doubt doubt;
     const char *why;
 } DOUBTS[] = {
-    { HF_STORM_DOUBT_TERM, "leader" }, { HF_STORM_DOUBT_UNREST, "again and again" },
-    { HF_STORM_DOUBT_SPACE, "space" }, { HF_STORM_DOUBT_HISTORY, "history" },
-    { (enum hf_storm_doubt)99, "?" },
+    { HF_STORM_DOUBT_TERM, "leader" },     { HF_STORM_DOUBT_UNREST, "again and again" },
+    { HF_STORM_DOUBT_SPACE, "space" },     { HF_STORM_DOUBT_CORRUPT, "different data" },
+    { HF_STORM_DOUBT_HISTORY, "history" }, { (enum hf_storm_doubt)99, "?" },
 };
 
 START_TEST(doubt_lasts_a_ttl_and_five_seconds)
