@@ -1,5 +1,6 @@
 /* All members of a cluster are asked how they are, and whether they agree. */
 #include <check.h>
+#include <string.h>
 
 #include "etcd/survey.h"
 #include "support/admin.h"
@@ -75,10 +76,17 @@ END_TEST
  */
 START_TEST(members_of_which_one_is_corrupt_do_not_agree)
 {
+    struct hf_txn *txn = hf_txn_new();
     struct hf_survey_result result;
+    struct hft_outcome refused;
 
     (void)ask_for(3);
     hft_etcd_raise_corrupt(&cluster.member[0]);
+    hf_txn_if_create(txn, hf_bytes_of("new"), HF_TXN_EQUAL, 0);
+    hf_txn_then_put(txn, hf_bytes_of("new"), hf_bytes_of("1"), HF_NO_LEASE);
+    refused = hft_commit(&client, txn, true);
+    ck_assert_int_eq(refused.err, HF_ECORRUPT);
+    ck_assert_ptr_nonnull(strstr(refused.message, "corrupt cluster"));
     result = ask_for(3);
     ck_assert(result.corrupt);
     ck_assert(!result.agrees);

@@ -27,7 +27,9 @@ static struct hf_etcd_result result_of(const struct hft_script *script, int err,
 {
     return (struct hf_etcd_result){
         .err = err,
-        .message = err == HF_OK ? "" : hf_err_text(err),
+        .message = err == HF_OK            ? ""
+                   : script->words != NULL ? script->words
+                                           : hf_err_text(err),
         .sent_at = sent_at,
         .header = { .cluster_id = 1,
                     .member_id = 1,

@@ -67,6 +67,7 @@ struct hft_script {
     bool silent; /* leases are not answered */
     bool refute; /* looks fail: a key is gone */
     bool survey_agrees, survey_corrupt;
+    const char *words; /* of what fails; NULL: our own */
 
     struct hf_alarms alarms;
     uint64_t random;

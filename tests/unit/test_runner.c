@@ -145,6 +145,26 @@ START_TEST(outcomes_are_what_etcd_and_the_marks_say)
 }
 END_TEST
 
+START_TEST(etcd_that_refuses_a_write_as_corrupt_is_corrupt)
+{
+    start_agentd();
+    push_write(1, "a", NULL);
+    push_write(2, "b", NULL);
+    hft_script_sync(mirror());
+    turn();
+    (void)heard();
+    /* Bytes that make no sense to us are nobody's fault yet. */
+    hft_script_fail_txn(hft_script_find(&script, "/a"), HF_ECORRUPT, false);
+    turn();
+    ck_assert_ptr_null(strstr(heard(), "corrupt"));
+    script.words = "etcdserver: corrupt cluster";
+    hft_script_fail_txn(hft_script_find(&script, "/b"), HF_ECORRUPT, false);
+    turn();
+    ck_assert_ptr_nonnull(strstr(heard(), " corrupt "));
+    stop();
+}
+END_TEST
+
 START_TEST(a_leader_is_told_its_term_and_writes_only_while_it_can_act)
 {
     start_leader();
@@ -368,6 +388,7 @@ int main(void)
                    a_write_waits_for_one_that_changes_what_it_guards_and_the_other_way_round);
     tcase_add_test(t, only_so_many_are_sent_at_once);
     tcase_add_test(t, outcomes_are_what_etcd_and_the_marks_say);
+    tcase_add_test(t, etcd_that_refuses_a_write_as_corrupt_is_corrupt);
     tcase_add_test(t, a_leader_is_told_its_term_and_writes_only_while_it_can_act);
     tcase_add_test(t, a_leader_asks_all_members_how_they_are);
     tcase_add_test(t, the_keys_under_a_lease_are_compared_some_at_a_time_before_it_thaws);
