@@ -119,6 +119,32 @@ static inline long long number_in(const char *key, const char *name)
     return number;
 }
 
+struct head {
+    const char *task;
+    long long seq;
+};
+
+static inline bool has_head(void *arg)
+{
+    static const char SEQ[] = "\"checkpoint\":{\"seq\":\"";
+    const struct head *head = arg;
+    char key[200], *value, *at;
+    bool has;
+
+    (void)snprintf(key, sizeof key, "tasks/%s", head->task);
+    value = look_whole(key);
+    at = strstr(value, SEQ);
+    has = at != NULL && strtoll(at + sizeof SEQ - 1, NULL, 10) >= head->seq;
+    free(value);
+    return has;
+}
+
+/* The task has got so far, or further: old entries do not stay. */
+static inline void await_head(const char *task, long long seq)
+{
+    hft_wait_or_fail(has_head, &(struct head){ task, seq }, STEP_MS, "that checkpoint");
+}
+
 static inline void submit(const char *task, const char *role, const char *payload)
 {
     struct hf_txn *txn = hf_txn_new();

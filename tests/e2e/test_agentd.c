@@ -66,7 +66,7 @@ static void tell_story(const char *const command[])
     begin_leader();
     agentd = start("a1", command);
     submit("t1", "r1", "12");
-    await("checkpoints/t1/0000000000000000003", "\"seq\":\"3\"");
+    await_head("t1", 3);
     life = look("agents/a1/live").create_rev;
     ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
     await("tasks/t1", "\"state\":\"completed\"");
@@ -127,7 +127,7 @@ START_TEST(a_link_that_is_killed_costs_nothing)
         start("a1", (const char *[]){ "env", "STEP_SECONDS=0.1", "python3",
                                       HOLDFAST_SOURCE_DIR "/examples/python/worker.py", NULL });
     submit("t1", "r1", "30");
-    await("checkpoints/t1/0000000000000000003", "\"seq\":\"3\"");
+    await_head("t1", 3);
     life = look("agents/a1/live").create_rev;
     lease = look("agents/a1/live").lease;
     agent = (pid_t)number_in("agents/a1/live", "\"pid\"");

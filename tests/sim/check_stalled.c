@@ -60,8 +60,8 @@ void hfs_check_judge_stalled(struct hfs_check *check, const struct c_change *cha
     const struct hfs_entry *task;
     hf_ms least, made_at;
 
-    if (inquiry == NULL || inquiry->incarnation <= agent->health_upto || check->writer == NULL ||
-        hfs_check_is_void(check))
+    if (inquiry == NULL || inquiry->incarnation <= agent->health_upto ||
+        check->writer == NULL || hfs_check_is_void(check))
         return;
     least = hf_moment_read(inquiry->answer_by) - hf_moment_read(inquiry->asked_at);
     made_at = check->letter->made_at;
