@@ -689,27 +689,54 @@ START_TEST(f_another_whose_lease_is_none_of_its_agentd)
 }
 END_TEST
 
-/* A start of the agent that died, for a task or for none. */
-static void start_again(const char *text)
+#define START "{\"id\":\"x\",\"host\":\"h1\"}"
+
+/* A start of the agent that died, for a task or for none, at such a time. */
+static void start_again(const char *text, hf_ms at)
 {
     world.now = 1000;
     put(&controller, NS "controller/leader", "{\"id\":\"c1\"}", OTHER_LEASE);
     end_life("crashed");
-    world.now = 2000;
+    world.now = at;
     put(&controller, NS "commands/h1/a", text, 0);
 }
 
 START_TEST(i9_a_start_without_the_task_that_it_died_with)
 {
-    start_again("{\"id\":\"x\",\"host\":\"h1\"}");
+    start_again(START, 2000);
     expect("I9");
 }
 END_TEST
 
 START_TEST(i9_a_start_with_the_task_that_it_died_with)
 {
-    start_again("{\"id\":\"x\",\"host\":\"h1\",\"task\":\"t\"}");
+    start_again("{\"id\":\"x\",\"host\":\"h1\",\"task\":\"t\"}", 2000);
     ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
+/* Something may have been left out for whoever leads, and then it was told everything. */
+static void miss_something(void)
+{
+    hfs_etcd_get_faults(etcd)->lose_percent = 10;
+    put(&agentd, NS "agents/a/report", "{}", 0);
+    hfs_etcd_get_faults(etcd)->lose_percent = 0;
+    controller.listed_at = world.now + 1;
+}
+
+START_TEST(a_start_by_one_that_rests_from_what_it_had_missed)
+{
+    miss_something();
+    start_again(START, 2000);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
+START_TEST(i9_a_start_by_one_that_has_rested)
+{
+    miss_something();
+    start_again(START, 10000);
+    expect("I9");
 }
 END_TEST
 
@@ -762,6 +789,8 @@ int main(void)
     tcase_add_test(t, f_another_whose_lease_is_none_of_its_agentd);
     tcase_add_test(t, i9_a_start_without_the_task_that_it_died_with);
     tcase_add_test(t, i9_a_start_with_the_task_that_it_died_with);
+    tcase_add_test(t, a_start_by_one_that_rests_from_what_it_had_missed);
+    tcase_add_test(t, i9_a_start_by_one_that_has_rested);
     suite_add_tcase(suite, t);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
