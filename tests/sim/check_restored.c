@@ -9,8 +9,10 @@ void hfs_check_goes_on(struct hfs_check *check, const char *agent, const char *i
 {
     const struct c_task *task = hfs_check_task(check, task_name);
 
-    /* Whose task was taken from it meanwhile hears of that with its next call. */
-    if (!task->exists || task->owner[0] == '\0' || strcmp(task->owner_instance, instance) != 0)
+    /* Whose task was taken from it meanwhile hears of that with its next call; so does one
+     * whose task a restored etcd takes for over: it may look, and nobody goes on with that. */
+    if (!task->exists || task->owner[0] == '\0' || hfs_check_is_final(task->state) ||
+        strcmp(task->owner_instance, instance) != 0)
         return;
     for (size_t i = 0; i < task->poison_count; i++) {
         if (checkpoint != 0 && task->poisons[i] == checkpoint)

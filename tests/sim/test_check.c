@@ -282,6 +282,16 @@ START_TEST(i13_a_successor_that_goes_on_from_what_its_task_does_not_name)
 }
 END_TEST
 
+/* It is not its owner's to go on with: a restored etcd may say so of what was at work. */
+START_TEST(a_look_at_a_checkpoint_of_what_is_over)
+{
+    put(&agentd, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"completed\"," OWNED "}", 0);
+    hfs_check_goes_on(check, "a", "i1", "t", 1);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 START_TEST(i6_a_final_state_that_is_left)
 {
     put(&agentd, NS "tasks/t",
@@ -759,6 +769,7 @@ int main(void)
     tcase_add_test(t, i5_a_task_at_work_that_forgets_its_checkpoints);
     tcase_add_test(t, i13_a_death_that_is_counted_against_another_checkpoint);
     tcase_add_test(t, i13_a_successor_that_goes_on_from_what_its_task_does_not_name);
+    tcase_add_test(t, a_look_at_a_checkpoint_of_what_is_over);
     tcase_add_test(t, i6_a_final_state_that_is_left);
     tcase_add_test(t, i7_a_reset_while_the_owner_lives);
     tcase_add_test(t, i7_a_review_while_the_owner_lives);
