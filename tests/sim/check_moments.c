@@ -151,13 +151,21 @@ static void judge_missed(struct hfs_check *check, const struct c_agent *agent)
         hfs_check_violate(check, "I7 %s is given up while every host is missed", agent->name);
 }
 
+/* Another process has had the name since: the owner cannot come back, and nobody waits for it,
+ * also where that other one is missed now. */
+static bool is_replaced(const struct c_agent *agent, const struct c_task *task)
+{
+    return agent->life.create_rev > task->owner_rev &&
+           strcmp(agent->life.instance, task->owner_instance) != 0;
+}
+
 void hfs_check_judge_reset(struct hfs_check *check, const struct c_task *task)
 {
     const struct c_agent *agent = hfs_check_agent(check, task->owner);
     hf_ms made_at = check->letter->made_at, grace = grace_of(&agent->life);
 
     if (hfs_check_is_void(check) || hfs_check_is_blind(check) ||
-        is_seen(agent, task->owner_rev))
+        is_seen(agent, task->owner_rev) || is_replaced(agent, task))
         return;
     if (!agent->life.present && agent->life.missed)
         judge_missed(check, agent);

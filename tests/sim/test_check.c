@@ -750,6 +750,35 @@ START_TEST(i9_a_start_by_one_that_has_rested)
 }
 END_TEST
 
+/* Its owner's life ends, another one begins, and that one is missed when the task is reset. */
+static void reset_after_two_lives(const char *second)
+{
+    lead();
+    erase(&agentd, NS "agents/a/live");
+    put(&agentd, NS "agents/a/live", second, LEASE);
+    world.now = 20000;
+    erase(NULL, NS "agents/a/live");
+    world.now += 10;
+    put_two(
+        &controller, NS "tasks/t",
+        "{\"id\":\"t\",\"role\":\"r\",\"state\":\"pending\",\"opIds\":{\"controller\":\"x\"}}",
+        NS "pending/r/t", "{}");
+}
+
+START_TEST(i7_a_reset_when_its_owner_has_just_gone_again)
+{
+    reset_after_two_lives(LIVE_1);
+    expect("I7");
+}
+END_TEST
+
+START_TEST(a_reset_when_who_replaced_its_owner_has_just_gone)
+{
+    reset_after_two_lives(LIVE_OTHER);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sim/check");
@@ -802,6 +831,8 @@ int main(void)
     tcase_add_test(t, i9_a_start_with_the_task_that_it_died_with);
     tcase_add_test(t, a_start_by_one_that_rests_from_what_it_had_missed);
     tcase_add_test(t, i9_a_start_by_one_that_has_rested);
+    tcase_add_test(t, i7_a_reset_when_its_owner_has_just_gone_again);
+    tcase_add_test(t, a_reset_when_who_replaced_its_owner_has_just_gone);
     suite_add_tcase(suite, t);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
