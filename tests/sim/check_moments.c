@@ -184,6 +184,9 @@ void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
      */
     if (strcmp(agent->life.instance, agent->exit_instance) == 0)
         return;
+    /* Who was removed and is told of anew is another one, whom nobody has ever seen. */
+    if (agent->forgotten)
+        return;
     if (agent->life.missed && !hfs_check_is_blind(check) && !agent->life.present &&
         !is_seen(agent, agent->life.create_rev))
         judge_missed(check, agent);

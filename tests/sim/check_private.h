@@ -41,6 +41,7 @@ struct c_agent {
     hfs_rev removed_rev; /* at this revision */
     hf_ms spec_at;       /* when that was changed last, */
     bool unreadable;     /* and whether to something that nobody can read */
+    bool forgotten;      /* it was removed since its last life, with all that was said of it */
     bool holds;          /* its fence policy: it runs on through an outage */
     size_t commands;     /* outstanding, on all hosts */
     char command_host[HFS_NAME], command_task[HFS_NAME]; /* of the last one */

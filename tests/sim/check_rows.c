@@ -142,6 +142,7 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     }
     if (live == NULL)
         return;
+    agent->forgotten = false;
     if (agent->life.create_rev != change->entry->create_rev) {
         agent->life.since = check->world->now;
         agent->life.proven_at = -1;
@@ -573,6 +574,7 @@ static void apply_spec(struct hfs_check *check, const struct c_change *change)
     if (agent->unreadable)
         return; /* nobody can read it: what it said before holds */
     agent->removed = change->deleted;
+    agent->forgotten |= change->deleted;
     agent->removed_rev = change->deleted ? change->entry->mod_rev : 0;
     agent->holds = spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__hold;
 }

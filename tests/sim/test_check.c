@@ -779,6 +779,35 @@ START_TEST(a_reset_when_who_replaced_its_owner_has_just_gone)
 }
 END_TEST
 
+/* It is missed, and its start is ordered a moment later. */
+static void start_one_that_is_missed(bool removed)
+{
+    lead();
+    put(&agentd, NS "agents/a/spec", "{\"role\":\"r\"}", 0);
+    world.now = 3000;
+    erase(NULL, NS "agents/a/live");
+    world.now = 4000;
+    if (removed)
+        erase(&agentd, NS "agents/a/spec");
+    put(&agentd, NS "agents/a/spec", "{\"role\":\"r\"}", 0);
+    world.now = 5000;
+    put(&controller, NS "commands/h1/a", START, 0);
+}
+
+START_TEST(i7_a_start_of_one_that_is_missed)
+{
+    start_one_that_is_missed(false);
+    expect("I7");
+}
+END_TEST
+
+START_TEST(a_start_of_one_that_was_removed_while_it_was_missed)
+{
+    start_one_that_is_missed(true);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sim/check");
@@ -833,6 +862,8 @@ int main(void)
     tcase_add_test(t, i9_a_start_by_one_that_has_rested);
     tcase_add_test(t, i7_a_reset_when_its_owner_has_just_gone_again);
     tcase_add_test(t, a_reset_when_who_replaced_its_owner_has_just_gone);
+    tcase_add_test(t, i7_a_start_of_one_that_is_missed);
+    tcase_add_test(t, a_start_of_one_that_was_removed_while_it_was_missed);
     suite_add_tcase(suite, t);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
