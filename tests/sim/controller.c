@@ -144,6 +144,8 @@ static struct hf_engine_policy policy_of(const struct hfs_cluster *cluster)
         policy.stall.progress_max = cluster->cfg.progress_max;
     if (cluster->cfg.inquiry_answer != 0)
         policy.stall.inquiry_answer = cluster->cfg.inquiry_answer;
+    if (cluster->cfg.sweep_after != 0)
+        policy.sweep_after = cluster->cfg.sweep_after;
     if (cluster->cfg.report_rate != 0)
         policy.report_rate = cluster->cfg.report_rate;
     if (mutants == 0)

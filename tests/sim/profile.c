@@ -45,6 +45,7 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
             agent->fence = HOLDFAST__V1__SPEC__FENCE__kill;
         if (profile->storms)
             agent->home = i % cfg->hosts;
+        agent->transient = agent->transient || profile->sweeps;
         if (profile->crashes)
             agent->kind = i % 2 == 0 ? HFS_CRASH_STEP : HFS_WORKER;
         if (profile->holds && hfs_random_percent(dice, 60))
@@ -55,6 +56,7 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         cfg->agents[1].kind = cfg->agents[2].kind = HFS_WORKER;
     }
     cfg->calm = profile->calm;
+    cfg->sweep_after = profile->sweeps ? SWEEP_MS : 0;
     cfg->page_ms = profile->paged ? PAGE_MS : profile->page_ms;
     cfg->report_percent = 10;
     cfg->release_percent = profile->releases ? 25 : 0;

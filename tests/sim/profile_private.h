@@ -24,7 +24,8 @@ enum {
     BEAT_MS = 2000,
     QUIET_MS = 15000,
     ANSWER_MS = 10000,
-    PAGE_MS = 3000, /* between the pages of a list, at most */
+    SWEEP_MS = 30000, /* less may not be configured */
+    PAGE_MS = 3000,   /* between the pages of a list, at most */
     EARLY_MS = 2000,
     BRIEF_MS = 300, /* in which an agentd decides on what has just ended */
     SAID = 24       /* what is said and done around a restore, in either past */
@@ -83,6 +84,7 @@ struct hfs_profile {
     bool very_late;   /* every other Txn is kept back, nearly always */
     bool provokes;    /* ... always, and what it compares changes then */
     bool early;       /* what is to be done is known at the beginning */
+    bool sweeps;      /* all agents are transient, and removed as soon as that may be */
     bool long_run, long_faults, lossy;
     uint32_t running_max; /* tasks of a role that may run at once; 0: any number */
     bool priorities;      /* and some of them are more urgent than others */
