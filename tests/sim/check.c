@@ -208,6 +208,11 @@ bool hfs_check_is_blind(const struct hfs_check *check)
     return check->lossy_at >= 0 && check->writer->listed_at <= check->lossy_at;
 }
 
+bool hfs_check_was_blind(const struct hfs_check *check, hf_ms within)
+{
+    return check->lossy_at >= 0 && check->letter->made_at - check->writer->listed_at < within;
+}
+
 void hfs_check_restored(struct hfs_check *check)
 {
     const struct hfs_store *store = hfs_etcd_get_store(check->etcd);

@@ -114,11 +114,11 @@ void hfs_check_note_withdrawn(struct hfs_check *check, struct c_agent *agent)
     agent->passed_term = check->leader_rev;
 }
 
-/* Another one is asked, if there is one. */
+/* Another one is asked, if there is one. Who had missed something may have blamed that, too. */
 void hfs_check_judge_host(struct hfs_check *check, const struct c_agent *agent,
                           const char *name)
 {
-    enum { PASSED_MS = 60000, SINCE_MS = 5000 };
+    enum { PASSED_MS = 60000, SINCE_MS = 5000, BLAMED_MS = 300000 };
     const struct c_host *host = hfs_check_host(check, name);
     bool others = false;
 
@@ -127,8 +127,9 @@ void hfs_check_judge_host(struct hfs_check *check, const struct c_agent *agent,
                             check->hosts[i].avoided_at == 0 &&
                             check->world->now - check->hosts[i].since > SINCE_MS);
     if (others && !check->was_restored && !hfs_check_is_blind(check) &&
-        strcmp(agent->passed_host, name) == 0 && agent->passed_term == check->leader_rev &&
-        agent->passed_lease == host->lease && check->world->now - agent->passed_at < PASSED_MS)
+        !hfs_check_was_blind(check, BLAMED_MS) && strcmp(agent->passed_host, name) == 0 &&
+        agent->passed_term == check->leader_rev && agent->passed_lease == host->lease &&
+        check->world->now - agent->passed_at < PASSED_MS)
         hfs_check_violate(check, "I11 %s is asked again for %s, which it did not start", name,
                           agent->name);
 }

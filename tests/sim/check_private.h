@@ -211,6 +211,9 @@ bool hfs_check_is_void(const struct hfs_check *check);
 /* Whoever writes may not have been told something, and has not listed everything since. */
 bool hfs_check_is_blind(const struct hfs_check *check);
 
+/* It may have been so within that time, and what it concluded then holds. */
+bool hfs_check_was_blind(const struct hfs_check *check, hf_ms within);
+
 /* etcd has taken back what it had promised, or forgot it when it was restored: two processes of
  * one agent may be excused, and one that is not registered. */
 bool hfs_check_excuses(struct hfs_check *check, int64_t lease);

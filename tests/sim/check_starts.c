@@ -59,25 +59,17 @@ static bool is_due(const struct hfs_check *check, const struct c_agent *agent,
            !is_changed(check, task->name);
 }
 
-/* What was refused to one that had missed something rests for a while, also where a list has
- * told it since: the task may be out of its reach. */
-static bool was_blind(const struct hfs_check *check)
-{
-    enum { REST_MS = 9000 };
-
-    return check->lossy_at >= 0 && check->letter->made_at - check->writer->listed_at < REST_MS;
-}
-
 /* The first recovery is at once, and the task goes with its owner's successor. Whoever orders
- * that start without it does not know all that there is. */
+ * that start without it does not know all that there is. What was refused to one that had
+ * missed something rests for a while, also where a list has told it since. */
 void hfs_check_judge_left(struct hfs_check *check, const struct c_agent *agent,
                           const struct c_change *change)
 {
-    enum { LAG_MS = 1000 };
+    enum { LAG_MS = 1000, REST_MS = 9000 };
     const Holdfast__V1__Command *command = (const Holdfast__V1__Command *)change->record;
 
-    if (hfs_check_is_blind(check) || was_blind(check) || check->was_restored ||
-        check->watched || command == NULL || command->task[0] != '\0' ||
+    if (hfs_check_is_blind(check) || hfs_check_was_blind(check, REST_MS) ||
+        check->was_restored || check->watched || command == NULL || command->task[0] != '\0' ||
         check->letter->made_at - agent->exit_at < LAG_MS ||
         hf_backoff_count(&agent->recovered, check->recover.agent_window,
                          check->letter->made_at) >= check->recover.agent_limit)

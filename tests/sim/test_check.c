@@ -750,6 +750,35 @@ START_TEST(i9_a_start_by_one_that_has_rested)
 }
 END_TEST
 
+/* A host does not serve a start, and is asked for the same once more while another is here. */
+static void ask_the_same_host(void)
+{
+    lead();
+    put(&agentd, NS "hosts/h1/live", "{}", LEASE);
+    put(&agentd, NS "hosts/h2/live", "{}", LEASE);
+    world.now = 10000;
+    put(&controller, NS "commands/h1/b", START, 0);
+    world.now = 40000;
+    erase(&controller, NS "commands/h1/b");
+    world.now = 45000;
+    put(&controller, NS "commands/h1/b", START, 0);
+}
+
+START_TEST(i11_a_host_that_did_not_start_it_is_asked_again)
+{
+    ask_the_same_host();
+    expect("I11");
+}
+END_TEST
+
+START_TEST(a_host_is_asked_again_by_one_that_has_blamed_the_other)
+{
+    miss_something();
+    ask_the_same_host();
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 /* Its owner's life ends, another one begins, and that one is missed when the task is reset. */
 static void reset_after_two_lives(const char *second)
 {
@@ -860,6 +889,8 @@ int main(void)
     tcase_add_test(t, i9_a_start_with_the_task_that_it_died_with);
     tcase_add_test(t, a_start_by_one_that_rests_from_what_it_had_missed);
     tcase_add_test(t, i9_a_start_by_one_that_has_rested);
+    tcase_add_test(t, i11_a_host_that_did_not_start_it_is_asked_again);
+    tcase_add_test(t, a_host_is_asked_again_by_one_that_has_blamed_the_other);
     tcase_add_test(t, i7_a_reset_when_its_owner_has_just_gone_again);
     tcase_add_test(t, a_reset_when_who_replaced_its_owner_has_just_gone);
     tcase_add_test(t, i7_a_start_of_one_that_is_missed);
