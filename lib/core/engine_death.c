@@ -137,7 +137,7 @@ static bool is_replaced(const struct hf_agent *agent, int64_t owner_rev)
 {
     const Holdfast__V1__Live *past = hf_agent_past(agent), *live = hf_agent_live(agent);
 
-    return live != NULL && past != NULL && agent->past.create_rev == owner_rev &&
+    return live != NULL && past != NULL && agent->past.seen.create_rev == owner_rev &&
            strcmp(past->instance_id, live->instance_id) != 0;
 }
 
@@ -186,7 +186,7 @@ const char *hf_death_host(const struct hf_engine *e, const struct hf_agent *agen
      * began after that. */
     if (past != NULL && past->host[0] != '\0' &&
         (!stored ||
-         hf_life_number(e->generation, agent->past.create_rev) > health->incarnation))
+         hf_life_number(e->generation, agent->past.seen.create_rev) > health->incarnation))
         return past->host;
     if (stored)
         return health->host;

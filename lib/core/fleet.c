@@ -54,7 +54,7 @@ static void clear_agent(void *object)
 
     hf_cell_clear(&agent->report);
     hf_cell_clear(&agent->live);
-    hf_json_free(agent->past.record);
+    hf_cell_clear(&agent->past);
     hf_cell_clear(&agent->spec);
     hf_cell_clear(&agent->exit);
     hf_cell_clear(&agent->wanted);

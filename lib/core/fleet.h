@@ -35,12 +35,6 @@ struct hf_cell {
     ProtobufCMessage *record;
 };
 
-/* What is left of a live key that is gone: what is asked of it, since every agent has one. */
-struct hf_past {
-    int64_t create_rev;
-    ProtobufCMessage *record; /* NULL: there is none */
-};
-
 /* Every object begins with its name (core/index.h), and with what changes most often. Read-only
  * for others, except what `user` points to: it is the engine's, allocated with the object
  * (user_size), and the fleet looks no further. */
@@ -51,7 +45,7 @@ struct hf_agent {
     struct hf_cell report, live, spec, exit, wanted, health;
     hf_ms live_gone_at;    /* when the deletion of live was seen; valid without live ... */
     int64_t live_gone_rev; /* ... if this is not 0: when the life that ended was created */
-    struct hf_past past;   /* the last life whose end was seen, if any */
+    struct hf_cell past;   /* the live key of the last life whose end was seen, if any */
     struct hf_role *role;  /* by its spec; NULL without one */
     struct hf_host *host;  /* where it lives; NULL while it does not */
     struct hf_task *tasks; /* that it owns; next_owned */

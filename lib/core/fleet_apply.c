@@ -208,16 +208,6 @@ static int apply_spec(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
     return HF_OK;
 }
 
-/* Its live key becomes its past. */
-static void bury(struct hf_fleet *fleet, struct hf_agent *agent)
-{
-    if (agent->past.record != NULL)
-        retire(fleet, &(struct hf_cell){ .record = agent->past.record });
-    agent->past = (struct hf_past){ .create_rev = agent->live.seen.create_rev,
-                                    .record = agent->live.record };
-    agent->live = (struct hf_cell){ 0 };
-}
-
 static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_cell *next,
                       hf_ms at)
 {
@@ -239,8 +229,10 @@ static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
         agent->live_gone_rev = old_life;
     }
     /* A list may show the next life without the end of the one before. */
-    if (was == 1 && next->seen.create_rev != old_life)
-        bury(fleet, agent);
+    if (was == 1 && next->seen.create_rev != old_life) {
+        replace_cell(fleet, &agent->past, &agent->live);
+        agent->live = (struct hf_cell){ 0 };
+    }
     replace_cell(fleet, &agent->live, next);
     fleet->live_agents += is - was;
     if (agent->role != NULL && was != is) {

@@ -194,7 +194,7 @@ START_TEST(the_last_life_is_kept_until_the_next_one_ends)
     ck_assert_ptr_null(hf_agent_past(agent("a")));
     erase(HF_KEY_AGENT_LIVE, "a");
     ck_assert_str_eq(hf_agent_past(agent("a"))->instance_id, "one");
-    ck_assert_int_eq(agent("a")->past.create_rev, agent("a")->live_gone_rev);
+    ck_assert_int_eq(agent("a")->past.seen.create_rev, agent("a")->live_gone_rev);
     put(HF_KEY_AGENT_LIVE, "a", "{\"host\":\"h1\",\"instanceId\":\"two\"}");
     ck_assert_str_eq(hf_agent_past(agent("a"))->instance_id, "one");
     /* A list shows a third life, and not the end of the second. */
