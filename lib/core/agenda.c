@@ -9,7 +9,6 @@ static void link_between(struct hf_agenda *agenda, struct hf_agenda_item *item,
     item->next = next;
     *(prev != NULL ? &prev->next : &agenda->first) = item;
     *(next != NULL ? &next->prev : &agenda->last) = item;
-    item->queued = true;
     agenda->count++;
 }
 
@@ -18,19 +17,18 @@ static void take_out(struct hf_agenda *agenda, struct hf_agenda_item *item)
     *(item->prev != NULL ? &item->prev->next : &agenda->first) = item->next;
     *(item->next != NULL ? &item->next->prev : &agenda->last) = item->prev;
     item->next = item->prev = NULL;
-    item->queued = false;
     agenda->count--;
 }
 
 void hf_agenda_add(struct hf_agenda *agenda, struct hf_agenda_item *item)
 {
-    if (!item->queued)
+    if (!hf_agenda_is_queued(agenda, item))
         link_between(agenda, item, agenda->last, NULL);
 }
 
 void hf_agenda_add_first(struct hf_agenda *agenda, struct hf_agenda_item *item)
 {
-    if (!item->queued)
+    if (!hf_agenda_is_queued(agenda, item))
         link_between(agenda, item, NULL, agenda->first);
 }
 
@@ -48,21 +46,19 @@ static bool is_earlier(const struct hf_heap_node *a, const struct hf_heap_node *
 
 static void clear_alarm(struct hf_agenda *agenda, struct hf_agenda_item *item)
 {
-    if (!item->timed)
+    if (!hf_agenda_is_timed(agenda, item))
         return;
     agenda->alarms = hf_heap_remove(agenda->alarms, &item->alarm, is_earlier);
-    item->timed = false;
 }
 
 void hf_agenda_set_alarm(struct hf_agenda *agenda, struct hf_agenda_item *item, hf_ms at)
 {
-    if (item->timed && item->at == at)
+    if (hf_agenda_is_timed(agenda, item) && item->at == at)
         return;
     clear_alarm(agenda, item);
     if (at == HF_AGENDA_NEVER)
         return;
     item->at = at;
-    item->timed = true;
     agenda->alarms = hf_heap_meld(agenda->alarms, &item->alarm, is_earlier);
 }
 
@@ -92,7 +88,6 @@ static void ring_earliest(struct hf_agenda *agenda)
             lists = child;
         }
         node->child = NULL;
-        item_of(node)->timed = false;
         hf_agenda_add(agenda, item_of(node));
     }
     agenda->alarms = hf_heap_meld_all(later, is_earlier);
@@ -112,7 +107,7 @@ struct hf_agenda_item *hf_agenda_take(struct hf_agenda *agenda, hf_ms now)
 
 void hf_agenda_remove(struct hf_agenda *agenda, struct hf_agenda_item *item)
 {
-    if (item->queued)
+    if (hf_agenda_is_queued(agenda, item))
         take_out(agenda, item);
     clear_alarm(agenda, item);
 }

@@ -14,13 +14,13 @@
 
 #define HF_AGENDA_NEVER INT64_MAX
 
-/* Zero-initialise; must not move while it is on an agenda. Read-only for callers. */
+/* Zero-initialise; must not move while it is on an agenda. Read-only for callers. That it is in
+ * the queue, or has an alarm, follows from its place, for which its links are enough: every
+ * object has an item, and pays for each of its bytes. */
 struct hf_agenda_item {
     struct hf_agenda_item *next, *prev; /* in the queue */
     struct hf_heap_node alarm;
     hf_ms at; /* of its alarm, if timed */
-    bool queued;
-    bool timed;
 };
 
 /* Zero-initialise. */
@@ -29,6 +29,19 @@ struct hf_agenda {
     struct hf_heap_node *alarms; /* the earliest */
     size_t count;                /* in the queue */
 };
+
+static inline bool hf_agenda_is_queued(const struct hf_agenda *agenda,
+                                       const struct hf_agenda_item *item)
+{
+    return item->prev != NULL || agenda->first == item;
+}
+
+/* Whether it has an alarm. */
+static inline bool hf_agenda_is_timed(const struct hf_agenda *agenda,
+                                      const struct hf_agenda_item *item)
+{
+    return item->alarm.back != NULL || agenda->alarms == &item->alarm;
+}
 
 /* Into the queue, behind all others, unless it is in it. */
 void hf_agenda_add(struct hf_agenda *agenda, struct hf_agenda_item *item);

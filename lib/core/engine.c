@@ -19,7 +19,8 @@ static bool is_active(const struct hf_engine *e)
 
 void hf_engine_wake(struct hf_engine *e, struct hf_item *item, hf_ms at)
 {
-    if (at != HF_AGENDA_NEVER && (!item->agenda.timed || at < item->agenda.at))
+    if (at != HF_AGENDA_NEVER &&
+        (!hf_agenda_is_timed(&e->agenda, &item->agenda) || at < item->agenda.at))
         hf_agenda_set_alarm(&e->agenda, &item->agenda, at);
 }
 

@@ -247,7 +247,8 @@ void hf_trail_tell_end(struct hf_engine *e, const struct hf_agent *agent,
 /* Whoever is about to act on it will tell of it. */
 static bool is_ready(const struct hf_engine *e, const struct hf_trail_note *note)
 {
-    return e->now >= note->at + DELAY && note->item->flight == 0 && !note->item->agenda.queued;
+    return e->now >= note->at + DELAY && note->item->flight == 0 &&
+           !hf_agenda_is_queued(&e->agenda, &note->item->agenda);
 }
 
 /* It may have changed meanwhile. */

@@ -76,7 +76,7 @@ START_TEST(alarms_that_are_late_come_in_the_order_of_their_times)
     ck_assert_ptr_null(hf_agenda_take(&agenda, 0));
     while ((taken = hf_agenda_take(&agenda, MOMENTS - 1)) != NULL) {
         ck_assert_int_ge(taken->at, last);
-        ck_assert(!taken->timed && !taken->queued);
+        ck_assert(!hf_agenda_is_timed(&agenda, taken) && !hf_agenda_is_queued(&agenda, taken));
         last = taken->at;
         count++;
     }
