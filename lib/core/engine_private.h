@@ -55,8 +55,6 @@ struct hf_item {
 
 struct hf_agent_state {
     hf_ms life_at;            /* when `life` came; or anything first, while none was seen */
-    int64_t command_rev;      /* of the start that is outstanding */
-    hf_ms command_at;         /* when that was first seen */
     hf_ms health_at;          /* when we last wrote its health for its own sake */
     int64_t join_told;        /* the audit trail tells of lives up to this revision, */
     int64_t end_told;         /* and of their ends */

@@ -5,14 +5,13 @@
 #define MOST_CARRIED 8192 /* bytes that a command carries of other records */
 
 /* When we first saw this very command. */
-static hf_ms seen_at(struct hf_engine *e, struct hf_agent_state *state,
-                     const struct hf_command *command)
+static hf_ms seen_at(const struct hf_engine *e, struct hf_command *command)
 {
-    if (state->command_rev != command->command.seen.mod_rev) {
-        state->command_rev = command->command.seen.mod_rev;
-        state->command_at = e->now;
+    if (command->user.rev != command->command.seen.mod_rev) {
+        command->user.rev = command->command.seen.mod_rev;
+        command->user.at = e->now;
     }
-    return state->command_at;
+    return command->user.at;
 }
 
 static bool is_wanted(const struct hf_agent *agent)
@@ -24,7 +23,7 @@ static bool is_wanted(const struct hf_agent *agent)
 
 /* NULL: it may still be served. Its host is at fault where *ret_blame is set. */
 static const char *reason_to_withdraw(struct hf_engine *e, const struct hf_agent *agent,
-                                      const struct hf_command *command, bool *ret_blame)
+                                      struct hf_command *command, bool *ret_blame)
 {
     struct hf_agent_state *state = hf_agent_state(agent);
     const Holdfast__V1__Health *health = hf_agent_health(agent);
@@ -37,7 +36,7 @@ static const char *reason_to_withdraw(struct hf_engine *e, const struct hf_agent
         return "the agent is wanted stopped";
     if (health == NULL || strcmp(health->command_host, command->host->name) != 0)
         return "it is not the start that was ordered last";
-    until = seen_at(e, state, command) + e->policy.command_within;
+    until = seen_at(e, command) + e->policy.command_within;
     *ret_blame = true;
     if (hf_mutated(e, HF_MUTANT_NO_WITHDRAW))
         return NULL;

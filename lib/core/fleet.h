@@ -37,7 +37,7 @@ struct hf_cell {
 
 /* Every object begins with its name (core/index.h), and with what changes most often. Read-only
  * for others, except what `user` points to: it is the engine's, allocated with the object
- * (user_size), and the fleet looks no further. */
+ * (user_size), and the fleet looks no further; in a command, `user` itself is. */
 
 struct hf_agent {
     const char *name;
@@ -139,6 +139,10 @@ struct hf_command {
     struct hf_host *host;
     struct hf_command *next, **at;           /* in agent->commands */
     struct hf_command *next_here, **at_here; /* in host->starts */
+    struct {
+        int64_t rev; /* of the command that was looked at, */
+        hf_ms at;    /* and when it first was */
+    } user;
 };
 
 enum hf_fleet_kind { HF_FLEET_AGENT, HF_FLEET_HOST, HF_FLEET_TASK, HF_FLEET_ROLE };
