@@ -114,16 +114,16 @@ static void count_live(struct ctl_observer *observer, const struct hf_agent *age
         observer->counters.joins++;
     if (!put && was)
         observer->counters.ends++;
-    if (put && !was && agent != NULL && agent->live_gone_rev != 0)
-        hf_histogram_observe(&observer->counters.back_in, now - agent->live_gone_at);
+    if (put && !was && agent != NULL && hf_agent_gone_rev(agent) != 0)
+        hf_histogram_observe(&observer->counters.back_in, now - hf_agent_gone_at(agent));
 }
 
 static void count_command(struct ctl_observer *observer, const struct hf_agent *agent,
                           hf_ms now)
 {
     observer->counters.starts++;
-    if (agent != NULL && agent->live.record == NULL && agent->live_gone_rev != 0)
-        hf_histogram_observe(&observer->counters.detected_in, now - agent->live_gone_at);
+    if (agent != NULL && agent->live.record == NULL && hf_agent_gone_rev(agent) != 0)
+        hf_histogram_observe(&observer->counters.detected_in, now - hf_agent_gone_at(agent));
 }
 
 static void count_task(struct ctl_observer *observer, const struct hf_task *task,

@@ -161,11 +161,11 @@ bool hf_engine_is_degraded(const struct hf_agent *agent)
 static int remove_ghost(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
 {
     static const char WHY[] = "its live key hangs on no lease, so it proves nothing";
+    struct hf_seen live = hf_lean_cell_seen(&agent->live);
 
     hf_draft_begin(e, ret);
     hf_row_write(&ret->plan, &e->term,
-                 (struct hf_key){ HF_KEY_AGENT_LIVE, .name = agent->name }, &agent->live.seen,
-                 NULL);
+                 (struct hf_key){ HF_KEY_AGENT_LIVE, .name = agent->name }, &live, NULL);
     hf_draft_event(e, ret,
                    &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__ended,
                                              .agent = agent->name,
@@ -225,8 +225,9 @@ static int sweep(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
                  struct hf_intent *ret)
 {
     static const char WHY[] = "it was transient, and its end is long ago";
-    hf_ms since =
-        agent->live_gone_rev != 0 ? agent->live_gone_at : hf_agent_state(agent)->life_at;
+    hf_ms since = hf_agent_gone_rev(agent) != 0 ? hf_agent_gone_at(agent)
+                                                : hf_agent_state(agent)->life_at;
+    struct hf_seen spec = hf_lean_cell_seen(&agent->spec);
 
     (void)death;
     if (!hf_agent_spec(agent)->transient || agent->tasks != NULL || agent->commands != NULL)
@@ -236,7 +237,7 @@ static int sweep(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
         return 0;
     }
     hf_draft_begin(e, ret);
-    hf_row_sweep(&ret->plan, &e->term, agent->name, &agent->spec.seen);
+    hf_row_sweep(&ret->plan, &e->term, agent->name, &spec);
     hf_draft_event(e, ret,
                    &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__ended,
                                              .agent = agent->name,

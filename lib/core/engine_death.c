@@ -99,8 +99,9 @@ static int64_t newest_life(const struct hf_engine *e, const struct hf_agent *age
 {
     const Holdfast__V1__Health *health = hf_agent_health(agent);
     const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
-    int64_t life =
-        agent->live_gone_rev != 0 ? hf_life_number(e->generation, agent->live_gone_rev) : 0;
+    int64_t life = hf_agent_gone_rev(agent) != 0
+                       ? hf_life_number(e->generation, hf_agent_gone_rev(agent))
+                       : 0;
 
     if (health != NULL)
         life = larger(life, health->incarnation);
@@ -121,8 +122,8 @@ struct hf_death hf_death_of_agent(const struct hf_engine *e, const struct hf_age
     struct hf_death death = {
         .life = newest_life(e, agent),
         .kind = HOLDFAST__V1__EXIT__KIND__unreachable,
-        .since =
-            agent->live_gone_rev != 0 ? agent->live_gone_at : hf_agent_state(agent)->life_at,
+        .since = hf_agent_gone_rev(agent) != 0 ? hf_agent_gone_at(agent)
+                                               : hf_agent_state(agent)->life_at,
     };
 
     if (exit_tells(e, agent, death.life, hf_life_revision(death.life)))
@@ -137,7 +138,7 @@ static bool is_replaced(const struct hf_agent *agent, int64_t owner_rev)
 {
     const Holdfast__V1__Live *past = hf_agent_past(agent), *live = hf_agent_live(agent);
 
-    return live != NULL && past != NULL && agent->past.seen.create_rev == owner_rev &&
+    return live != NULL && past != NULL && hf_agent_past_rev(agent) == owner_rev &&
            strcmp(past->instance_id, live->instance_id) != 0;
 }
 
@@ -168,7 +169,7 @@ bool hf_death_of_owner(const struct hf_engine *e, const struct hf_task *task,
             death.due = e->now;
         death.why = "it is back as another life, and may adopt the task";
     } else {
-        death.since = agent->live_gone_rev != 0 ? agent->live_gone_at : state->life_at;
+        death.since = hf_agent_gone_rev(agent) != 0 ? hf_agent_gone_at(agent) : state->life_at;
         set_due(e, &death, grace_of(e, hf_agent_past(agent)));
     }
     *ret_death = death;
@@ -186,7 +187,7 @@ const char *hf_death_host(const struct hf_engine *e, const struct hf_agent *agen
      * began after that. */
     if (past != NULL && past->host[0] != '\0' &&
         (!stored ||
-         hf_life_number(e->generation, agent->past.seen.create_rev) > health->incarnation))
+         hf_life_number(e->generation, hf_agent_past_rev(agent)) > health->incarnation))
         return past->host;
     if (stored)
         return health->host;

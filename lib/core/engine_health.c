@@ -46,7 +46,7 @@ static void set_life(const struct hf_engine *e, const struct hf_agent *agent,
                      struct hf_health_draft *draft)
 {
     int64_t rev =
-        agent->live.record != NULL ? agent->live.seen.create_rev : agent->live_gone_rev;
+        agent->live.record != NULL ? agent->live.seen.create_rev : hf_agent_gone_rev(agent);
     int64_t life = rev != 0 ? hf_life_number(e->generation, rev) : 0;
     const char *host = agent->host != NULL ? agent->host->name : hf_death_host(e, agent);
 

@@ -294,7 +294,7 @@ static int end(struct hf_engine *e, struct hf_agent *agent, const struct hf_stal
                            .agent = agent->name,
                            .health = agent->health.seen,
                            .next = &draft.health.record,
-                           .report = agent->report.seen,
+                           .report = hf_lean_cell_seen(&agent->report),
                            .task = { .seen = task->task.seen, .task = hf_task_record(task) } });
     hf_health_tell(e, agent, &draft.health, HOLDFAST__V1__EVENT__KIND__stalled, ret);
     return hf_draft_end(e, ret, &state->item, NULL, draft.health.record.why);

@@ -215,7 +215,7 @@ static void add_order(struct hf_engine *e, const struct hf_agent *agent,
                  &(struct hf_order){ .agent = agent->name,
                                      .command = &command,
                                      .health = &health->record,
-                                     .spec = agent->spec.seen,
+                                     .spec = hf_lean_cell_seen(&agent->spec),
                                      .wanted = agent->wanted.seen,
                                      .health_seen = agent->health.seen });
     hf_draft_event(

@@ -15,14 +15,27 @@ void hf_cell_clear(struct hf_cell *cell)
     *cell = (struct hf_cell){ 0 };
 }
 
+void hf_lean_cell_clear(struct hf_lean_cell *cell)
+{
+    hf_json_free(cell->record);
+    *cell = (struct hf_lean_cell){ 0 };
+}
+
+void hf_retired_clear(struct hf_retired *retired)
+{
+    hf_json_free(retired->record);
+    free((void *)retired->text);
+    *retired = (struct hf_retired){ 0 };
+}
+
 /* Objects come to be when something names them and go when nothing is left of them. */
 
 static bool agent_is_empty(const void *object)
 {
     const struct hf_agent *agent = object;
 
-    return !hf_cell_exists(&agent->report) && !hf_cell_exists(&agent->live) &&
-           !hf_cell_exists(&agent->spec) && !hf_cell_exists(&agent->exit) &&
+    return !hf_lean_cell_exists(&agent->report) && !hf_lean_cell_exists(&agent->live) &&
+           !hf_lean_cell_exists(&agent->spec) && !hf_lean_cell_exists(&agent->exit) &&
            !hf_cell_exists(&agent->wanted) && !hf_cell_exists(&agent->health) &&
            agent->tasks == NULL && agent->commands == NULL;
 }
@@ -52,11 +65,14 @@ static void clear_agent(void *object)
 {
     struct hf_agent *agent = object;
 
-    hf_cell_clear(&agent->report);
-    hf_cell_clear(&agent->live);
-    hf_cell_clear(&agent->past);
-    hf_cell_clear(&agent->spec);
-    hf_cell_clear(&agent->exit);
+    hf_lean_cell_clear(&agent->report);
+    hf_lean_cell_clear(&agent->live);
+    if (agent->past != NULL)
+        hf_lean_cell_clear(&agent->past->live);
+    free(agent->past);
+    agent->past = NULL;
+    hf_lean_cell_clear(&agent->spec);
+    hf_lean_cell_clear(&agent->exit);
     hf_cell_clear(&agent->wanted);
     hf_cell_clear(&agent->health);
     while (agent->commands != NULL) {
@@ -223,7 +239,7 @@ void hf_fleet_clear(struct hf_fleet *fleet)
     hf_cell_clear(&fleet->clock);
     hf_cell_clear(&fleet->leader);
     for (size_t i = 0; i < HF_FLEET_RETIRED; i++)
-        hf_cell_clear(&fleet->retired[i]);
+        hf_retired_clear(&fleet->retired[i]);
     fleet->live_agents = 0;
     fleet->live_hosts = 0;
     fleet->commands = 0;

@@ -35,6 +35,30 @@ struct hf_cell {
     ProtobufCMessage *record;
 };
 
+/* Likewise, of a record that only others write: nobody needs its text. */
+struct hf_lean_cell {
+    struct {
+        int64_t create_rev;
+        int64_t mod_rev;
+        int64_t lease;
+    } seen;
+    ProtobufCMessage *record;
+};
+
+static inline struct hf_seen hf_lean_cell_seen(const struct hf_lean_cell *cell)
+{
+    return (struct hf_seen){ .create_rev = cell->seen.create_rev,
+                             .mod_rev = cell->seen.mod_rev,
+                             .lease = cell->seen.lease };
+}
+
+/* What was seen of lives that are over. Most agents have none: it is made with the first. */
+struct hf_past {
+    struct hf_lean_cell live; /* the live key of the last life whose end was seen */
+    hf_ms gone_at;            /* when the deletion of a live key was last seen ... */
+    int64_t gone_rev;         /* ... if this is not 0: when the life that ended was created */
+};
+
 /* Every object begins with its name (core/index.h), and with what changes most often. Read-only
  * for others, except what `user` points to: it is the engine's, allocated with the object
  * (user_size), and the fleet looks no further; in a command, `user` itself is. */
@@ -42,13 +66,12 @@ struct hf_cell {
 struct hf_agent {
     const char *name;
     void *user;
-    struct hf_cell report, live, spec, exit, wanted, health;
-    hf_ms live_gone_at;    /* when the deletion of live was seen; valid without live ... */
-    int64_t live_gone_rev; /* ... if this is not 0: when the life that ended was created */
-    struct hf_cell past;   /* the live key of the last life whose end was seen, if any */
-    struct hf_role *role;  /* by its spec; NULL without one */
-    struct hf_host *host;  /* where it lives; NULL while it does not */
-    struct hf_task *tasks; /* that it owns; next_owned */
+    struct hf_lean_cell report, live, spec, exit;
+    struct hf_cell wanted, health;
+    struct hf_past *past;        /* NULL while no end of a life was seen */
+    struct hf_role *role;        /* by its spec; NULL without one */
+    struct hf_host *host;        /* where it lives; NULL while it does not */
+    struct hf_task *tasks;       /* that it owns; next_owned */
     struct hf_command *commands; /* starts that are outstanding, one at most if all is well */
     struct hf_agent *next_in_role, **at_in_role;
     struct hf_agent *next_on_host, **at_on_host;
@@ -61,8 +84,8 @@ struct hf_host {
     const char *name;
     void *user;
     struct hf_cell live, record;
-    hf_ms live_gone_at; /* as above */
-    int64_t live_gone_rev;
+    hf_ms live_gone_at;        /* when the deletion of live was seen; valid without live ... */
+    int64_t live_gone_rev;     /* ... if this is not 0: when what ended was created */
     struct hf_command *starts; /* outstanding here; next_here */
     struct hf_agent *lives;    /* agents that live here; next_on_host */
     size_t agents;             /* how many they are */
@@ -232,7 +255,21 @@ static inline const Holdfast__V1__Live *hf_agent_live(const struct hf_agent *age
 }
 static inline const Holdfast__V1__Live *hf_agent_past(const struct hf_agent *agent)
 {
-    return (const Holdfast__V1__Live *)agent->past.record;
+    return agent->past != NULL ? (const Holdfast__V1__Live *)agent->past->live.record : NULL;
+}
+/* When the life that it was the live key of was created; 0 where there is none. */
+static inline int64_t hf_agent_past_rev(const struct hf_agent *agent)
+{
+    return agent->past != NULL ? agent->past->live.seen.create_rev : 0;
+}
+/* When the life was created whose end was last seen, and when that was; 0: none was. */
+static inline int64_t hf_agent_gone_rev(const struct hf_agent *agent)
+{
+    return agent->past != NULL ? agent->past->gone_rev : 0;
+}
+static inline hf_ms hf_agent_gone_at(const struct hf_agent *agent)
+{
+    return agent->past != NULL ? agent->past->gone_at : 0;
 }
 static inline const Holdfast__V1__Exit *hf_agent_exit(const struct hf_agent *agent)
 {

@@ -35,21 +35,52 @@ static void fetch_header(const void *memory)
 /* What nobody has read for a while is in no cache, and freeing it at once would wait for the
  * memory: that took more than half of the time of a change. So it is asked for now, and freed
  * when it has come. */
-static void retire(struct hf_fleet *fleet, const struct hf_cell *cell)
+static void retire(struct hf_fleet *fleet, ProtobufCMessage *record, const void *text)
 {
-    fetch_header(cell->record);
-    fetch_header(cell->seen.text.data);
-    hf_cell_clear(&fleet->retired[fleet->oldest]);
-    fleet->retired[fleet->oldest] = *cell;
+    struct hf_retired *oldest = &fleet->retired[fleet->oldest];
+
+    fetch_header(record);
+    fetch_header(text);
+    hf_retired_clear(oldest);
+    *oldest = (struct hf_retired){ .record = record, .text = text };
     fleet->oldest = (fleet->oldest + 1) % HF_FLEET_RETIRED;
 }
 
 static void replace_cell(struct hf_fleet *fleet, struct hf_cell *cell, struct hf_cell *next)
 {
     if (hf_cell_exists(cell))
-        retire(fleet, cell);
+        retire(fleet, cell->record, cell->seen.text.data);
     *cell = *next;
     *next = (struct hf_cell){ 0 };
+}
+
+static void replace_lean_cell(struct hf_fleet *fleet, struct hf_lean_cell *cell,
+                              const struct hf_lean_cell *next)
+{
+    if (hf_lean_cell_exists(cell))
+        retire(fleet, cell->record, NULL);
+    *cell = *next;
+}
+
+/* What is kept of a cell that has no text. */
+static struct hf_lean_cell take_lean(struct hf_cell *cell)
+{
+    struct hf_lean_cell lean = { .seen = { .create_rev = cell->seen.create_rev,
+                                           .mod_rev = cell->seen.mod_rev,
+                                           .lease = cell->seen.lease },
+                                 .record = cell->record };
+
+    assert(cell->seen.text.data == NULL);
+    *cell = (struct hf_cell){ 0 };
+    return lean;
+}
+
+static void set_lean_cell(struct hf_fleet *fleet, struct hf_lean_cell *cell,
+                          struct hf_cell *next)
+{
+    struct hf_lean_cell lean = take_lean(next);
+
+    replace_lean_cell(fleet, cell, &lean);
 }
 
 static void touch(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
@@ -61,7 +92,7 @@ static void touch(struct hf_fleet *fleet, enum hf_fleet_kind kind, void *object)
 static void set_agent_role(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_role *role)
 {
     struct hf_role *old = agent->role;
-    size_t lives = hf_cell_exists(&agent->live) ? 1 : 0;
+    size_t lives = hf_lean_cell_exists(&agent->live) ? 1 : 0;
 
     if (old == role)
         return;
@@ -203,19 +234,31 @@ static int apply_spec(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
         hf_fleet_undo(fleet, HF_FLEET_ROLE, role);
         return HF_ENOMEM;
     }
-    replace_cell(fleet, &agent->spec, next);
+    set_lean_cell(fleet, &agent->spec, next);
     set_agent_role(fleet, agent, role);
     return HF_OK;
+}
+
+/* Room for a life that is over; false: no memory. */
+static bool need_past(struct hf_agent *agent)
+{
+    if (agent->past == NULL)
+        agent->past = hf_calloc(1, sizeof *agent->past);
+    return agent->past != NULL;
 }
 
 static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_cell *next,
                       hf_ms at)
 {
     const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)next->record;
-    size_t was = hf_cell_exists(&agent->live) ? 1 : 0, is = live != NULL ? 1 : 0;
+    size_t was = hf_lean_cell_exists(&agent->live) ? 1 : 0, is = live != NULL ? 1 : 0;
     int64_t old_life = agent->live.seen.create_rev;
+    /* A list may show the next life without the end of the one before. */
+    bool ends = was == 1 && next->seen.create_rev != old_life;
     struct hf_host *host = NULL;
 
+    if (ends && !need_past(agent))
+        return HF_ENOMEM;
     if (live != NULL && live->host[0] != '\0') {
         host = need_again(fleet, HF_FLEET_HOST, agent->host, live->host);
         if (host == NULL)
@@ -224,16 +267,15 @@ static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
     /* A host that was made for this reads nothing: there is none to undo. */
     if (host != agent->host && hf_fleet_need_seat(fleet, agent->role, host) != HF_OK)
         return HF_ENOMEM;
-    if (live == NULL) {
-        agent->live_gone_at = at;
-        agent->live_gone_rev = old_life;
+    if (ends && live == NULL) {
+        agent->past->gone_at = at;
+        agent->past->gone_rev = old_life;
     }
-    /* A list may show the next life without the end of the one before. */
-    if (was == 1 && next->seen.create_rev != old_life) {
-        replace_cell(fleet, &agent->past, &agent->live);
-        agent->live = (struct hf_cell){ 0 };
+    if (ends) {
+        replace_lean_cell(fleet, &agent->past->live, &agent->live);
+        agent->live = (struct hf_lean_cell){ 0 };
     }
-    replace_cell(fleet, &agent->live, next);
+    set_lean_cell(fleet, &agent->live, next);
     fleet->live_agents += is - was;
     if (agent->role != NULL && was != is) {
         agent->role->live_count += is - was;
@@ -245,15 +287,28 @@ static int apply_live(struct hf_fleet *fleet, struct hf_agent *agent, struct hf_
     return HF_OK;
 }
 
-static struct hf_cell *agent_cell(struct hf_agent *agent, enum hf_key_kind kind)
+static bool has_record(const struct hf_agent *agent, enum hf_key_kind kind)
 {
     switch (kind) {
-    case HF_KEY_AGENT_SPEC: return &agent->spec;
-    case HF_KEY_AGENT_LIVE: return &agent->live;
-    case HF_KEY_AGENT_REPORT: return &agent->report;
-    case HF_KEY_AGENT_EXIT: return &agent->exit;
-    case HF_KEY_WANTED: return &agent->wanted;
-    default: return &agent->health;
+    case HF_KEY_AGENT_SPEC: return hf_lean_cell_exists(&agent->spec);
+    case HF_KEY_AGENT_LIVE: return hf_lean_cell_exists(&agent->live);
+    case HF_KEY_AGENT_REPORT: return hf_lean_cell_exists(&agent->report);
+    case HF_KEY_AGENT_EXIT: return hf_lean_cell_exists(&agent->exit);
+    case HF_KEY_WANTED: return hf_cell_exists(&agent->wanted);
+    default: return hf_cell_exists(&agent->health);
+    }
+}
+
+static int apply_agent_record(struct hf_fleet *fleet, struct hf_agent *agent,
+                              const struct hf_fleet_change *change, struct hf_cell *next)
+{
+    switch (change->key.kind) {
+    case HF_KEY_AGENT_SPEC: return apply_spec(fleet, agent, next);
+    case HF_KEY_AGENT_LIVE: return apply_live(fleet, agent, next, change->at);
+    case HF_KEY_AGENT_REPORT: set_lean_cell(fleet, &agent->report, next); return HF_OK;
+    case HF_KEY_AGENT_EXIT: set_lean_cell(fleet, &agent->exit, next); return HF_OK;
+    case HF_KEY_WANTED: replace_cell(fleet, &agent->wanted, next); return HF_OK;
+    default: replace_cell(fleet, &agent->health, next); return HF_OK;
     }
 }
 
@@ -261,24 +316,18 @@ static int apply_agent(struct hf_fleet *fleet, const struct hf_fleet_change *cha
                        struct hf_cell *next)
 {
     struct hf_agent *agent = object_of(fleet, HF_FLEET_AGENT, change->key.name, next);
-    struct hf_cell *cell = agent != NULL ? agent_cell(agent, change->key.kind) : NULL;
-    int err = HF_OK;
+    int err;
 
     if (agent == NULL && hf_cell_exists(next))
         return HF_ENOMEM;
-    if (agent == NULL || (!hf_cell_exists(next) && !hf_cell_exists(cell)))
+    if (agent == NULL || (!hf_cell_exists(next) && !has_record(agent, change->key.kind)))
         return HF_OK;
-    if (cell == &agent->spec)
-        err = apply_spec(fleet, agent, next);
-    else if (cell == &agent->live)
-        err = apply_live(fleet, agent, next, change->at);
-    else
-        replace_cell(fleet, cell, next);
+    err = apply_agent_record(fleet, agent, change, next);
     if (err != HF_OK) {
         hf_fleet_undo(fleet, HF_FLEET_AGENT, agent);
         return err;
     }
-    if (cell == &agent->exit)
+    if (change->key.kind == HF_KEY_AGENT_EXIT)
         touch_tasks(fleet, agent);
     touch(fleet, HF_FLEET_AGENT, agent);
     hf_fleet_drop_if_empty(fleet, HF_FLEET_AGENT, agent);

@@ -8,14 +8,20 @@
 
 enum { HF_FLEET_RETIRED = 16 };
 
+/* Of a cell that was replaced. */
+struct hf_retired {
+    ProtobufCMessage *record;
+    const void *text;
+};
+
 struct hf_fleet {
     struct hf_fleet_config cfg;
     struct hf_index objects[HF_FLEET_KINDS];
     struct hf_index roots;
     struct hf_cell meta, clock, leader;
     size_t live_agents, live_hosts, commands;
-    struct hf_cell retired[HF_FLEET_RETIRED]; /* replaced, and freed a few changes later */
-    size_t oldest;                            /* of them */
+    struct hf_retired retired[HF_FLEET_RETIRED]; /* replaced, and freed a few changes later */
+    size_t oldest;                               /* of them */
 };
 
 /* Links. Each list is singly linked, and a member knows the pointer that points at it. */
@@ -43,6 +49,11 @@ static inline bool hf_cell_exists(const struct hf_cell *cell)
     return cell->record != NULL;
 }
 
+static inline bool hf_lean_cell_exists(const struct hf_lean_cell *cell)
+{
+    return cell->record != NULL;
+}
+
 /* Of any object. */
 static inline const char *hf_fleet_name(const void *object)
 {
@@ -51,6 +62,8 @@ static inline const char *hf_fleet_name(const void *object)
 
 /* Frees what it holds. */
 void hf_cell_clear(struct hf_cell *cell);
+void hf_lean_cell_clear(struct hf_lean_cell *cell);
+void hf_retired_clear(struct hf_retired *retired);
 
 /* NULL: it is not known. */
 void *hf_fleet_find(const struct hf_fleet *fleet, enum hf_fleet_kind kind, const char *name);

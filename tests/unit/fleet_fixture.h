@@ -193,15 +193,21 @@ static inline struct hf_role *role(const char *name)
     return hf_fleet_get_role(fleet, name);
 }
 
-static inline const struct hf_cell *agent_cell(const struct hf_agent *a, enum hf_key_kind kind)
+/* A lean cell as any other, which has no text. */
+static inline struct hf_cell fill_cell(const struct hf_lean_cell *lean)
+{
+    return (struct hf_cell){ .seen = hf_lean_cell_seen(lean), .record = lean->record };
+}
+
+static inline struct hf_cell agent_cell(const struct hf_agent *a, enum hf_key_kind kind)
 {
     switch (kind) {
-    case HF_KEY_AGENT_SPEC: return &a->spec;
-    case HF_KEY_AGENT_LIVE: return &a->live;
-    case HF_KEY_AGENT_REPORT: return &a->report;
-    case HF_KEY_AGENT_EXIT: return &a->exit;
-    case HF_KEY_WANTED: return &a->wanted;
-    default: return &a->health;
+    case HF_KEY_AGENT_SPEC: return fill_cell(&a->spec);
+    case HF_KEY_AGENT_LIVE: return fill_cell(&a->live);
+    case HF_KEY_AGENT_REPORT: return fill_cell(&a->report);
+    case HF_KEY_AGENT_EXIT: return fill_cell(&a->exit);
+    case HF_KEY_WANTED: return a->wanted;
+    default: return a->health;
     }
 }
 

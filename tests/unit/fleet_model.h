@@ -220,6 +220,12 @@ static inline bool same_cell(const struct hf_cell *cell, const struct known *kno
            cell->seen.lease == known->seen.lease;
 }
 
+static inline bool same_lean_cell(const struct hf_lean_cell *lean, const struct known *known)
+{
+    return same_cell(
+        &(struct hf_cell){ .seen = hf_lean_cell_seen(lean), .record = lean->record }, known);
+}
+
 static inline bool same_gone(const struct gone *gone, hf_ms at, int64_t gone_rev)
 {
     return gone->at == at && gone->rev == gone_rev;
@@ -233,12 +239,13 @@ static inline const char *check_agent(const struct model *m, int i)
     MUST((a != NULL) == is_known(m, HF_FLEET_AGENT, i));
     if (a == NULL)
         return NULL;
-    MUST(same_cell(&a->spec, &m->agents[i][SPEC]) && same_cell(&a->live, &m->agents[i][LIVE]));
-    MUST(same_cell(&a->report, &m->agents[i][REPORT]));
-    MUST(same_cell(&a->exit, &m->agents[i][EXIT]));
+    MUST(same_lean_cell(&a->spec, &m->agents[i][SPEC]) &&
+         same_lean_cell(&a->live, &m->agents[i][LIVE]));
+    MUST(same_lean_cell(&a->report, &m->agents[i][REPORT]));
+    MUST(same_lean_cell(&a->exit, &m->agents[i][EXIT]));
     MUST(same_cell(&a->wanted, &m->agents[i][WANTED]));
     MUST(same_cell(&a->health, &m->agents[i][HEALTH]));
-    MUST(same_gone(&m->agents_gone[i], a->live_gone_at, a->live_gone_rev));
+    MUST(same_gone(&m->agents_gone[i], hf_agent_gone_at(a), hf_agent_gone_rev(a)));
     MUST(a->role == hf_fleet_get_role(fleet, name_of('r', agent_role(m, i))));
     MUST(a->host == hf_fleet_get_host(fleet, name_of('h', agent_host(m, i))));
     MUST((a->at_in_role != NULL) == (a->role != NULL));

@@ -76,17 +76,17 @@ static const struct {
     { HF_KEY_RECOVERY, true },     { HF_KEY_COMMAND, false },
 };
 
-static const struct hf_cell *cell_of(enum hf_key_kind kind)
+static struct hf_cell cell_of(enum hf_key_kind kind)
 {
     switch (kind) {
-    case HF_KEY_META: return hf_fleet_get_meta(fleet);
-    case HF_KEY_CLOCK: return hf_fleet_get_clock(fleet);
-    case HF_KEY_LEADER: return hf_fleet_get_leader(fleet);
-    case HF_KEY_HOST_RECORD: return &host("x")->record;
-    case HF_KEY_HOST_LIVE: return &host("x")->live;
-    case HF_KEY_TASK: return &task("x")->task;
-    case HF_KEY_RECOVERY: return &task("x")->recovery;
-    case HF_KEY_COMMAND: return &agent("x")->commands->command;
+    case HF_KEY_META: return *hf_fleet_get_meta(fleet);
+    case HF_KEY_CLOCK: return *hf_fleet_get_clock(fleet);
+    case HF_KEY_LEADER: return *hf_fleet_get_leader(fleet);
+    case HF_KEY_HOST_RECORD: return host("x")->record;
+    case HF_KEY_HOST_LIVE: return host("x")->live;
+    case HF_KEY_TASK: return task("x")->task;
+    case HF_KEY_RECOVERY: return task("x")->recovery;
+    case HF_KEY_COMMAND: return agent("x")->commands->command;
     default: return agent_cell(agent("x"), kind);
     }
 }
@@ -95,19 +95,19 @@ START_TEST(the_text_is_kept_of_what_is_written_again)
 {
     char text[] = "{\"opIds\":{}}";
     bool has_op_ids = TEXTS[_i].kind != HF_KEY_LEADER && TEXTS[_i].kind != HF_KEY_HOST_LIVE;
-    const struct hf_cell *cell;
+    struct hf_cell cell;
 
     put_key((struct hf_key){ TEXTS[_i].kind, .name = "x", .sub = "x" },
             has_op_ids ? text : "{}");
     memset(text, 'x', sizeof text - 1); /* it was only lent */
     cell = cell_of(TEXTS[_i].kind);
-    ck_assert_ptr_nonnull(cell->record);
+    ck_assert_ptr_nonnull(cell.record);
     if (TEXTS[_i].kept) {
-        ck_assert_uint_eq(cell->seen.text.len, sizeof text - 1);
-        ck_assert_mem_eq(cell->seen.text.data, "{\"opIds\":{}}", sizeof text - 1);
+        ck_assert_uint_eq(cell.seen.text.len, sizeof text - 1);
+        ck_assert_mem_eq(cell.seen.text.data, "{\"opIds\":{}}", sizeof text - 1);
     } else {
-        ck_assert_ptr_null(cell->seen.text.data);
-        ck_assert_uint_eq(cell->seen.text.len, 0);
+        ck_assert_ptr_null(cell.seen.text.data);
+        ck_assert_uint_eq(cell.seen.text.len, 0);
     }
 }
 END_TEST
