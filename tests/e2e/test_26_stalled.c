@@ -72,7 +72,8 @@ START_TEST(who_is_not_heard_of_any_more_is_ended_and_its_task_recovered)
     expect_explained("t", "unless it answers it is ended");
     ck_assert_uint_eq(hft_fleet_until_done(&fleet, "t", 2), 1); /* the first did nothing */
     ck_assert_uint_eq(hft_fleet_count(&fleet, "agents/w1/exit", "\"terminated\""), 1);
-    ck_assert_uint_eq(hft_fleet_count(&fleet, "events/", "\"kind\":\"stalled\""), 2);
+    /* Asked, and ended; where everything is slow its successor may be asked, too. */
+    ck_assert_uint_ge(hft_fleet_count(&fleet, "events/", "\"kind\":\"stalled\""), 2);
     expect_explained("t", "did not answer, and its heartbeats have stopped");
     hft_fleet_check(&fleet);
 }

@@ -47,6 +47,7 @@ static void take_option(struct hft_history *history, const char *flag, const cha
         uint32_t *number;
     } KNOWN[] = {
         { "--recovery-limit", NULL, &history->recover.limit },
+        { "--recovery-hourly-limit", NULL, &history->recover.agent_limit },
         { "--recovery-probation", &history->recover.probation, NULL },
         { "--restart-backoff-base", &history->restart.backoff.base, NULL },
         { "--restart-backoff-cap", &history->restart.backoff.cap, NULL },
