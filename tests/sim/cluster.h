@@ -90,6 +90,7 @@ struct hfs_cluster_config {
     hf_ms progress_max;        /* of the controllers, as is the next; 0: as by default */
     hf_ms inquiry_answer;
     hf_ms sweep_after; /* transient agents are removed so long after their end; likewise */
+    bool minded;       /* a person who is told that somebody stands still restarts it */
     uint8_t standstill_percent; /* turns in which a program begins to, once in its life; a
                                  * person who is told of it restarts it */
 };

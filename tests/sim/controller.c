@@ -30,7 +30,7 @@ static void on_intent(const struct hf_intent *intent, void *arg)
     hfs_note(&cluster->world, "%s alerts of %s: %s; next: %s", brain->controller->name,
              hfs_alert_subject(&intent->alert), intent->alert.why, intent->alert.next);
     if (intent->alert.kind == HOLDFAST__V1__EVENT__KIND__stalled &&
-        cluster->cfg.standstill_percent > 0)
+        (cluster->cfg.standstill_percent > 0 || cluster->cfg.minded))
         hfs_person_restart(cluster, intent->alert.agent);
 }
 
