@@ -132,7 +132,8 @@ START_TEST(nobody_who_stands_still_is_woken)
     run_noting(AGENTD_SPAWN_PASS_SIGNALS);
     a = let_fence_fall();
     signal_keeper(SIGCONT);
-    ck_assert_int_eq(hft_process_state(a->pid), 'T');
+    /* A shell whose child was stopped between vfork and exec waits for that one. */
+    ck_assert_ptr_nonnull(strchr("TD", hft_process_state(a->pid)));
     ck_assert(!hft_keeper_has_file(k, "CONT"));
     hft_keeper_done(k);
 }
