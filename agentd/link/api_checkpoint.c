@@ -62,6 +62,15 @@ static struct link_call *end_put(struct link_put *put)
     return call;
 }
 
+bool link_call_is_putting(const struct link *link, const char *task)
+{
+    const struct link_put *put = link->puts;
+
+    while (put != NULL && strcmp(put->task, task) != 0)
+        put = put->next;
+    return put != NULL;
+}
+
 static bool is_alone(const struct link_put *put)
 {
     for (const struct link_put *other = put->link->puts; other != NULL; other = other->next) {

@@ -29,6 +29,7 @@
 
 struct link_api;
 struct link_put;
+struct link_leftovers;
 struct link_sweep;
 struct link_call;
 struct link_agent;
@@ -110,9 +111,10 @@ struct link {
     struct hf_runner *runner;
     struct link_store *store;
     struct link_sweep *sweep;
-    struct link_put *puts;        /* checkpoints on their way */
-    struct link_resume *verified; /* for processes that are about to begin, newest first */
-    struct link_verify *verifies; /* answers that wait until the runner may be fed */
+    struct link_put *puts;            /* checkpoints on their way */
+    struct link_leftovers *leftovers; /* bodies without an entry that are looked for */
+    struct link_resume *verified;     /* for processes that are about to begin, newest first */
+    struct link_verify *verifies;     /* answers that wait until the runner may be fed */
     struct link_agent *agents;
     struct link_ask *asks;
     struct link_later *later; /* news that must wait until the runner may be fed */

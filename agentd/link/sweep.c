@@ -4,30 +4,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/link/call.h"
 #include "agentd/link/chain.h"
 #include "base/alloc.h"
 #include "schema/json.h"
 
 /* etcd. */
 
-enum { MOST_BODIES = 256 };
+/* What changes the task between a look and the removal refuses it: a busy owner is looked at
+ * again, until it is quiet for long enough. */
+enum { MOST_BODIES = 256, MOST_LOOKS = 20 };
 
 struct body {
     int64_t number; /* its key */
     int64_t mod_rev;
 };
 
-struct leftovers {
+struct link_leftovers {
     struct link *link;
+    struct link_leftovers *next; /* of the link */
+    unsigned looks;
     char agent[AGENTD_NAME_BYTES];
     char task[HF_NAME_SIZE];
     int64_t lease, create_rev; /* of the life that may do it */
     uint64_t puts;             /* that it had begun */
     int64_t task_rev;          /* of the task while it owned it */
     struct hf_list *list;
+    size_t asked; /* removals without an answer */
+    bool refused; /* one of them */
     size_t count;
     struct body bodies[MOST_BODIES];
 };
+
+static void drop(struct link_leftovers *left)
+{
+    struct link_leftovers **at = &left->link->leftovers;
+
+    while (*at != left)
+        at = &(*at)->next;
+    *at = left->next;
+    free(left);
+}
+
+void link_sweep_done(struct link *link)
+{
+    while (link->leftovers != NULL)
+        drop(link->leftovers);
+}
 
 static bool is_named(const struct link_chain *chain, int64_t number)
 {
@@ -39,13 +62,42 @@ static bool is_named(const struct link_chain *chain, int64_t number)
     return false;
 }
 
-static void on_erased(const struct hf_txn_result *result, void *arg)
+static struct link_process *find_owner(struct link *link, const char *name)
 {
-    (void)result; /* the next life tries again */
-    (void)arg;
+    struct link_agent *agent = link_find_agent(link, name);
+
+    return agent != NULL ? link_process_get_current(agent) : NULL;
 }
 
-static void erase(const struct leftovers *left, const struct body *body)
+static bool look(struct link_leftovers *left);
+
+/* What is on its way has no entry yet: then it is looked at after that one. */
+static void look_again(struct link_leftovers *left)
+{
+    struct link_process *owner = find_owner(left->link, left->agent);
+
+    if (++left->looks < MOST_LOOKS && !link_call_is_putting(left->link, left->task) &&
+        look(left))
+        return;
+    if (owner != NULL)
+        owner->swept[0] = '\0';
+    drop(left);
+}
+
+static void on_erased(const struct hf_txn_result *result, void *arg)
+{
+    struct link_leftovers *left = arg;
+
+    left->refused |= result->result.err != HF_OK || !result->succeeded;
+    if (--left->asked > 0)
+        return;
+    if (left->refused)
+        look_again(left);
+    else
+        drop(left);
+}
+
+static void erase(struct link_leftovers *left, const struct body *body)
 {
     const struct hf_backend *backend = &left->link->backend;
     const char *ns = left->link->settings->common.namespace;
@@ -68,31 +120,22 @@ static void erase(const struct leftovers *left, const struct body *body)
                       NULL) >= 0 &&
         hf_key_format(ns, &(struct hf_key){ HF_KEY_TASK, .name = left->task }, task, NULL) >=
             0 &&
-        hf_key_format(ns, &parts, key, NULL) >= 0)
-        (void)!backend->ops->txn(backend->self, &txn, on_erased, NULL, &call);
-}
-
-static struct link_process *find_owner(struct link *link, const char *name)
-{
-    struct link_agent *agent = link_find_agent(link, name);
-
-    return agent != NULL ? link_process_get_current(agent) : NULL;
+        hf_key_format(ns, &parts, key, NULL) >= 0 &&
+        backend->ops->txn(backend->self, &txn, on_erased, left, &call) == HF_OK)
+        left->asked++;
 }
 
 /* What it has begun to put since then may be among the bodies, and not have its entry yet. */
-static bool has_put_nothing(const struct leftovers *left)
+static bool has_put_nothing(const struct link_leftovers *left)
 {
     struct link_process *owner = find_owner(left->link, left->agent);
 
-    if (owner == NULL || owner->puts == left->puts)
-        return owner != NULL;
-    owner->swept[0] = '\0'; /* after the next one, then */
-    return false;
+    return owner != NULL && owner->puts == left->puts;
 }
 
 static void on_entries(int err, struct link_chain *chain, void *arg)
 {
-    struct leftovers *left = arg;
+    struct link_leftovers *left = arg;
     bool may_erase = err == HF_OK && has_put_nothing(left);
 
     for (size_t i = 0; may_erase && i < left->count; i++) {
@@ -101,14 +144,17 @@ static void on_entries(int err, struct link_chain *chain, void *arg)
     }
     if (err == HF_OK)
         link_chain_free(chain);
-    free(left);
+    if (!may_erase)
+        look_again(left);
+    else if (left->asked == 0)
+        drop(left);
 }
 
 /* The bodies first: what is put after that is not among them, and what had been put when we
  * began has its entry when these are read. */
 static void on_bodies(const struct hf_range_result *result, void *arg)
 {
-    struct leftovers *left = arg;
+    struct link_leftovers *left = arg;
     const char *ns = left->link->settings->common.namespace;
     struct link_chain_read *read;
     char scratch[HF_KEY_SIZE];
@@ -123,10 +169,10 @@ static void on_bodies(const struct hf_range_result *result, void *arg)
         return;
     if (result->result.err != HF_OK ||
         link_chain_read(left->link, left->task, on_entries, left, &read) != HF_OK)
-        free(left);
+        drop(left);
 }
 
-static void list_bodies(struct leftovers *left)
+static void list_bodies(struct link_leftovers *left)
 {
     struct hf_range_request request = { .range.prefix = true, .keys_only = true };
     const struct hf_backend *backend = &left->link->backend;
@@ -137,7 +183,7 @@ static void list_bodies(struct leftovers *left)
     request.range.key = (struct hf_bytes){ prefix, len > 0 ? (size_t)len : 0 };
     if (len < 0 ||
         backend->ops->list(backend->self, &request, on_bodies, left, &left->list) != HF_OK)
-        free(left);
+        drop(left);
 }
 
 static bool is_owned(const struct hf_kv *kv, const char *agent)
@@ -158,41 +204,56 @@ static bool is_owned(const struct hf_kv *kv, const char *agent)
 /* While the task stays as it is now, nobody else can be about to add to its chain. */
 static void on_task(const struct hf_range_result *result, void *arg)
 {
-    struct leftovers *left = arg;
+    struct link_leftovers *left = arg;
 
     if (result->result.err != HF_OK || result->count == 0 ||
         !is_owned(result->kvs, left->agent)) {
-        free(left);
+        drop(left);
         return;
     }
     left->task_rev = result->kvs[0].mod_rev;
     list_bodies(left);
 }
 
-void link_sweep_task(struct link *link, const char *agent, const char *task)
+/* False: it cannot be, and nothing was begun. */
+static bool look(struct link_leftovers *left)
 {
+    struct link *link = left->link;
     struct hf_range_request request = { 0 };
-    const struct link_process *owner = find_owner(link, agent);
-    struct leftovers *left;
+    const struct link_process *owner = find_owner(link, left->agent);
     struct hf_node_view view;
     struct hf_call *call;
     char key[HF_KEY_SIZE];
     int len = hf_key_format(link->settings->common.namespace,
-                            &(struct hf_key){ HF_KEY_TASK, .name = task }, key, NULL);
+                            &(struct hf_key){ HF_KEY_TASK, .name = left->task }, key, NULL);
 
     if (len < 0 || owner == NULL ||
-        hf_node_get_view(link->node, agent, link_now(link), &view) != HF_OK ||
-        view.life.create_rev == 0 || (left = hf_calloc(1, sizeof *left)) == NULL)
-        return;
-    left->link = link;
+        hf_node_get_view(link->node, left->agent, link_now(link), &view) != HF_OK ||
+        view.life.create_rev == 0)
+        return false;
     left->lease = view.life.lease;
     left->create_rev = view.life.create_rev;
     left->puts = owner->puts;
+    left->count = 0;
+    left->refused = false;
+    request.range.key = (struct hf_bytes){ key, (size_t)len };
+    return link->backend.ops->range(link->backend.self, &request, on_task, left, &call) ==
+           HF_OK;
+}
+
+void link_sweep_task(struct link *link, const char *agent, const char *task)
+{
+    struct link_leftovers *left = hf_calloc(1, sizeof *left);
+
+    if (left == NULL)
+        return;
+    left->link = link;
     (void)snprintf(left->agent, sizeof left->agent, "%s", agent);
     (void)snprintf(left->task, sizeof left->task, "%s", task);
-    request.range.key = (struct hf_bytes){ key, (size_t)len };
-    if (link->backend.ops->range(link->backend.self, &request, on_task, left, &call) != HF_OK)
-        free(left);
+    left->next = link->leftovers;
+    link->leftovers = left;
+    if (!look(left))
+        drop(left);
 }
 
 /* Files. */

@@ -21,4 +21,7 @@ void link_sweep_free(struct link_sweep *sweep);
  * puts nothing into its chain at the moment. As far as possible. */
 void link_sweep_task(struct link *link, const char *agent, const char *task);
 
+/* Forgets what is being looked at; when nothing comes of it any more. */
+void link_sweep_done(struct link *link);
+
 #endif

@@ -200,7 +200,7 @@ int main(void)
     TCase *t = tcase_create("s13");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60 + spawns() / 50.0);
+    tcase_set_timeout(t, 60 + spawns() / 10.0);
     tcase_add_test(
         t, s13_programs_started_while_grpc_lives_disturb_neither_calls_nor_watch_nor_lease);
     tcase_add_test(t, s13_programs_inherit_no_descriptor);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# same_history.sh SIMULATOR - a seed is a history: whoever lives through it again, in another process
-# at other addresses, sees the same to the byte. A hundred of them, some with an etcd that is restored.
+# same_history.sh SIMULATOR COUNT - a seed is a history: whoever lives through it again, in another process
+# at other addresses, sees the same to the byte. So many of them, some with an etcd that is restored.
 set -euo pipefail
 
 history()
@@ -8,10 +8,10 @@ history()
     { "$simulator" --seeds 1 --trace --values "$@" || true; } | sha256sum # failures are sim_seeds'
 }
 
-simulator=$1
+simulator=$1 count=$2
 empty=$(sha256sum </dev/null)
 histories=
-for ((i = 1; i <= 100; i++)); do
+for ((i = 1; i <= count; i++)); do
     seed=(--from $((i % 2 ? i : 100000 + i)))
     ((i % 5)) || seed+=(--profile restores)
     once=$(history "${seed[@]}")

@@ -16,9 +16,9 @@
 
 /* Seconds in an optimised build; a sanitizer looks at fewer, more closely. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STRIDE = 211 };
+enum { STRIDE = 499 };
 #else
-enum { STRIDE = 11 };
+enum { STRIDE = 31 };
 #endif
 
 static const char *const VICTIMS[HFS_VICTIMS] = {
