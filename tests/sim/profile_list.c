@@ -357,6 +357,7 @@ static const struct hfs_profile PROFILES[] = {
       .sweeps = true,
       .very_late = true,
       .long_run = true,
+      .provokes = true,
       KINDS(HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_LATE, HFS_FAULT_STOP, HFS_FAULT_STOP,
             HFS_FAULT_STOP, HFS_FAULT_STOP, HFS_FAULT_START, HFS_FAULT_START, HFS_FAULT_START,
             HFS_FAULT_GARBAGE, HFS_FAULT_GARBAGE, HFS_FAULT_CRASH_CONTROLLER,

@@ -1,5 +1,6 @@
 /* provoke.h - while a Txn is kept back for the sake of one compare (sim/net.h), what it
- * compares is made to change: whoever sent it leads no more, or a person cancels the task.
+ * compares is made to change: whoever sent it leads no more, or a person cancels the
+ * task, or wants the agent that is swept.
  *
  * For what is rarely sent, so that nothing else would change it at that very moment. One thing
  * at a time; deterministic. */
