@@ -43,24 +43,24 @@ struct link_process {
     enum agentd_state state;
     int32_t pid;
     uint64_t start_time;
-    bool begun;  /* it was let go */
-    bool spoken; /* it has asked something, so its start was none that failed */
+    int32_t code;     /* of ENDED: as a shell would say it */
+    unsigned holders; /* calls that know it */
+    bool freed;       /* it goes with the last of them */
+    bool begun;       /* it was let go */
+    bool spoken;      /* it has asked something, so its start was none that failed */
     bool told_held, told_frozen, told_stuck, told_ended;
-    bool is_orphan; /* made for a link before this one */
-    bool discarded; /* it was told to go */
-    bool unknown;   /* the keeper never had it */
+    bool is_orphan;    /* made for a link before this one */
+    bool discarded;    /* it was told to go */
+    bool unknown;      /* the keeper never had it */
+    bool recalled;     /* what an earlier link wrote of what it said is part of `said` */
+    bool report_waits; /* for that */
+    bool leaving;      /* it said goodbye; why is in leave_text */
     struct agentd_exit exit;
-    int32_t code;    /* of ENDED: as a shell would say it */
     hf_ms frozen_at; /* 0: it runs */
     char token[LINK_TOKEN_BYTES];
     struct link_bucket requests;
-    unsigned holders; /* calls that know it */
-    bool freed;       /* it goes with the last of them */
     struct link_said said;
-    int64_t born;      /* create revision of its first life */
-    bool recalled;     /* what an earlier link wrote of what it said is part of that */
-    bool report_waits; /* for that */
-    bool leaving;      /* it said goodbye, and why: */
+    int64_t born; /* create revision of its first life */
     char leave_text[LINK_SAID_TEXT];
     struct link_call *leavers;     /* are answered when the keeper remembers it */
     uint64_t told, remembered;     /* how often the keeper was told what to remember, and did */
