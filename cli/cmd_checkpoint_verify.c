@@ -89,8 +89,10 @@ static int run(struct cli *cli)
     findings.entries = hf_calloc(chain.count + 1, sizeof *findings.entries);
     findings.list = hf_calloc(chain.count + 1, sizeof(Holdfast__V1__ChainReport__Entry *));
     findings.found = hf_calloc(chain.count + 1, sizeof *findings.found);
-    if (findings.entries == NULL || findings.list == NULL || findings.found == NULL)
-        rc = cli_fail(cli, HF_ENOMEM, "out of memory");
+    if (findings.entries == NULL || findings.list == NULL || findings.found == NULL) {
+        (void)cli_fail(cli, HF_ENOMEM, "out of memory");
+        rc = HF_ENOMEM;
+    }
     for (size_t i = 0; rc == HF_OK && i < chain.count; i++) {
         if (settings->seq == 0 || chain.entries[i]->seq == settings->seq)
             rc = look(cli, chain.entries[i], &findings);
