@@ -24,7 +24,8 @@ hf_ms hft_patience(hf_ms timeout);
  * condition. */
 void hft_pass_until(hf_ms moment);
 
-/* Asks `cond` every few milliseconds until it holds; false when `timeout` passed before. */
+/* Asks `cond` every few milliseconds until it holds, less often when the answer costs much or
+ * is long in coming; false when `timeout` passed before. */
 bool hft_wait(hft_cond_fn cond, void *arg, hf_ms timeout);
 
 /* The same with patience, and fails the test with "timed out after ... waiting for <what>". */
