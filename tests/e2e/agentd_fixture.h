@@ -17,6 +17,7 @@
 #include "support/etcd.h"
 #include "support/program.h"
 #include "support/suite.h"
+#include "support/text.h"
 
 #define ROOT "/holdfast/default/"
 #ifdef HOLDFAST_PROGRAMS /* the build says where */
@@ -71,15 +72,13 @@ static inline struct hft_outcome look(const char *key)
     return hft_read(&hand, text);
 }
 
-/* The whole value, however long; to be freed. Inlined, gcc takes it for a pointer to the stack.
- */
-__attribute__((noinline, unused)) static char *look_whole(const char *key)
+/* The whole value, however long; to be freed. */
+static inline char *look_whole(const char *key)
 {
-    char text[200], *value = NULL;
+    char text[300];
 
     (void)snprintf(text, sizeof text, ROOT "%s", key);
-    hft_etcdctl_ok(&server, &value, "get", "--print-value-only", text, NULL);
-    return value;
+    return hft_read_values(&hand, text, false);
 }
 
 struct expectation {
@@ -200,17 +199,10 @@ static inline pid_t start(const char *name, const char *const command[])
 
 static inline char *read_file(const char *name)
 {
-    char path[400], *text = calloc(1, 1 << 20);
-    int fd;
+    char path[400];
 
-    ck_assert_ptr_nonnull(text);
     (void)snprintf(path, sizeof path, "%s/%s", dir.path, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ck_assert_int_ge(read(fd, text, (1 << 20) - 1), 0);
-        (void)close(fd);
-    }
-    return text;
+    return hft_read_text(path, NULL);
 }
 
 /* A sanitizer speaks on agentd's own output. */

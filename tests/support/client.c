@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <check.h>
@@ -209,6 +210,52 @@ struct hft_outcome hft_read(struct hft_client *client, const char *key)
                      HF_OK);
     hft_await(client, &outcome, STEP_MS);
     return outcome;
+}
+
+struct values {
+    bool done;
+    int err;
+    char *text; /* all of them, one after the other */
+    size_t len;
+};
+
+static void on_values(const struct hf_range_result *result, void *arg)
+{
+    struct values *values = arg;
+
+    values->done = true;
+    values->err = result->result.err;
+    for (size_t i = 0; i < result->count; i++) {
+        struct hf_bytes value = result->kvs[i].value;
+        char *longer = realloc(values->text, values->len + value.len + 2);
+
+        ck_assert_ptr_nonnull(longer);
+        memcpy(longer + values->len, value.data, value.len);
+        values->text = longer;
+        values->len += value.len;
+        values->text[values->len++] = '\n';
+        values->text[values->len] = '\0';
+    }
+}
+
+static bool are_there(void *arg)
+{
+    return ((struct values *)arg)->done;
+}
+
+char *hft_read_values(struct hft_client *client, const char *key, bool prefix)
+{
+    struct hf_range_request request = { .range = { .key = hf_bytes_of(key),
+                                                   .prefix = prefix } };
+    struct values values = { 0 };
+
+    ck_assert_int_eq(hf_etcd_range(client->etcd, &request, on_values, &values, NULL), HF_OK);
+    hft_loop_until(&client->loop, are_there, &values, STEP_MS, key);
+    ck_assert_msg(values.err == HF_OK, "%s: %s", key, hf_err_text(values.err));
+    if (values.text == NULL)
+        values.text = calloc(1, 1);
+    ck_assert_ptr_nonnull(values.text);
+    return values.text;
 }
 
 struct hft_outcome hft_read_at_last(struct hft_client *client, const char *key)

@@ -66,6 +66,10 @@ void hft_await(struct hft_client *client, struct hft_outcome *outcome, hf_ms tim
 struct hft_outcome hft_read(struct hft_client *client, const char *key);
 struct hft_outcome hft_commit(struct hft_client *client, struct hf_txn *txn, bool resend);
 
+/* The whole value of a key, or of all keys under a prefix, each with a newline behind it; empty
+ * where there is none. To be freed. */
+char *hft_read_values(struct hft_client *client, const char *key, bool prefix);
+
 /* Reads until there is an answer: the first read after a fault may have to wait longer than its
  * time for the members to elect. */
 struct hft_outcome hft_read_at_last(struct hft_client *client, const char *key);

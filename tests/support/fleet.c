@@ -1,7 +1,6 @@
 #include "support/fleet.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,9 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "support/text.h"
 #include "support/wait.h"
 
-enum { PATH_SIZE = HFT_PATH_MAX + 64, MOST_WORDS = 16, TEXT_MAX = 1 << 20 };
+enum { PATH_SIZE = HFT_PATH_MAX + 64, MOST_WORDS = 16 };
 
 /* Files. */
 
@@ -36,17 +36,12 @@ static void HF_PRINTF(3, 4)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Up to TEXT_MAX of a file, whose NULs become spaces; empty when there is none. */
+/* NULs become spaces; empty when there is none. */
 static char *read_file(const char *path)
 {
-    char *text = calloc(1, TEXT_MAX + 1);
-    HF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t len = 0;
-    ssize_t n;
+    char *text = hft_read_text(path, &len);
 
-    ck_assert_ptr_nonnull(text);
-    while (fd >= 0 && len < TEXT_MAX && (n = read(fd, text + len, TEXT_MAX - len)) > 0)
-        len += (size_t)n;
     for (size_t i = 0; i < len; i++) {
         if (text[i] == '\0')
             text[i] = ' ';
@@ -309,51 +304,12 @@ pid_t hft_fleet_link(struct hft_fleet *fleet, unsigned i)
 
 /* What stands in etcd. */
 
-struct found {
-    bool done;
-    int err;
-    char *text; /* all values, one after the other */
-    size_t len;
-};
-
-static void on_found(const struct hf_range_result *result, void *arg)
-{
-    struct found *found = arg;
-
-    found->done = true;
-    found->err = result->result.err;
-    for (size_t i = 0; i < result->count; i++) {
-        struct hf_bytes value = result->kvs[i].value;
-        char *longer = realloc(found->text, found->len + value.len + 2);
-
-        ck_assert_ptr_nonnull(longer);
-        memcpy(longer + found->len, value.data, value.len);
-        found->text = longer;
-        found->len += value.len;
-        found->text[found->len++] = '\n';
-        found->text[found->len] = '\0';
-    }
-}
-
-static bool is_found(void *arg)
-{
-    return ((struct found *)arg)->done;
-}
-
 static char *fetch(struct hft_fleet *fleet, const char *key, bool prefix)
 {
     char text[300];
-    struct hf_range_request request = { .range.prefix = prefix };
-    struct found found = { 0 };
 
     (void)snprintf(text, sizeof text, HFT_ROOT "%s", key);
-    request.range.key = hf_bytes_of(text);
-    ck_assert_int_eq(hf_etcd_range(fleet->hand.etcd, &request, on_found, &found, NULL), HF_OK);
-    hft_loop_until(&fleet->hand.loop, is_found, &found, HFT_FLEET_STEP_MS, key);
-    ck_assert_msg(found.err == HF_OK, "%s: %s", key, hf_err_text(found.err));
-    if (found.text == NULL)
-        found.text = calloc(1, 1);
-    return found.text;
+    return hft_read_values(&fleet->hand, text, prefix);
 }
 
 char *hft_fleet_get(struct hft_fleet *fleet, const char *key)

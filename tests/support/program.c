@@ -12,9 +12,10 @@
 #include <check.h>
 
 #include "base/cleanup.h"
+#include "support/text.h"
 #include "support/wait.h"
 
-enum { MOST_ARGS = 40, MOST_ENV = 12, STOP_MS = 60000, LOG_MAX = 8 << 20 };
+enum { MOST_ARGS = 40, MOST_ENV = 12, STOP_MS = 60000 };
 
 struct arguments {
     char path[HFT_PATH_MAX + 64];
@@ -117,23 +118,9 @@ void hft_program_kill(struct hft_program *program)
     (void)hft_program_wait(program, STOP_MS);
 }
 
-/* Empty when there is none. The caller frees it. */
-static char *read_log(const struct hft_program *program)
-{
-    char *text = calloc(1, LOG_MAX + 1);
-    HF_CLEANUP_FD int fd = open(program->log_file, O_RDONLY | O_CLOEXEC);
-    size_t len = 0;
-    ssize_t n;
-
-    ck_assert_ptr_nonnull(text);
-    while (fd >= 0 && len < LOG_MAX && (n = read(fd, text + len, LOG_MAX - len)) > 0)
-        len += (size_t)n;
-    return text;
-}
-
 unsigned hft_program_count(const struct hft_program *program, const char *text)
 {
-    HF_CLEANUP_FREE char *log = read_log(program);
+    HF_CLEANUP_FREE char *log = hft_read_text(program->log_file, NULL);
     unsigned count = 0;
 
     for (const char *at = log; (at = strstr(at, text)) != NULL; count++)
@@ -161,7 +148,7 @@ static bool is_said(void *arg)
 void hft_program_until_said(const struct hft_program *program, const char *text, hf_ms timeout)
 {
     if (!hft_wait(is_said, &(struct saying){ program, text }, timeout)) {
-        HF_CLEANUP_FREE char *log = read_log(program);
+        HF_CLEANUP_FREE char *log = hft_read_text(program->log_file, NULL);
 
         ck_abort_msg("\"%s\" was not said within %lld ms, but:\n%s", text, (long long)timeout,
                      log);
