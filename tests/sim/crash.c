@@ -51,6 +51,15 @@ void hfs_crasher_done(struct hfs_crasher *crasher)
     hfs_timer_stop(&crasher->cluster->world, &crasher->again);
 }
 
+static bool is_last_step(struct hfs_crasher *crasher)
+{
+    struct hfs_crash *crash = &crasher->crash;
+
+    if (crash->is_here == NULL)
+        return crasher->steps == crash->step;
+    return !crasher->has_died && crash->is_here(crasher->steps, &crash->is_lost, crash->arg);
+}
+
 /* Not from inside: whoever takes the step is in the middle of it. */
 static bool take_step(struct hfs_crasher *crasher)
 {
@@ -58,9 +67,10 @@ static bool take_step(struct hfs_crasher *crasher)
 
     if (crasher->is_dying)
         return true;
-    if (++crasher->steps != crasher->crash.step)
+    crasher->steps++;
+    if (!is_last_step(crasher))
         return false;
-    crasher->is_dying = true;
+    crasher->is_dying = crasher->has_died = true;
     hfs_timer_start(world, &crasher->now, world->now);
     return crasher->crash.is_lost;
 }

@@ -22,13 +22,17 @@ struct hfs_crash {
     unsigned number; /* of the controller, the host or the agent, from 0 */
     uint64_t step;   /* from 1; 0: it is not ended, its steps are counted */
     bool is_lost;    /* the step itself does not reach anybody */
+    /* Unless NULL it is asked at each step, and `step` does not count: true: here it is ended,
+     * and *ret_is_lost says how. Not asked again after that. */
+    bool (*is_here)(uint64_t step, bool *ret_is_lost, void *arg);
+    void *arg;
 };
 
 struct hfs_crasher {
     struct hfs_cluster *cluster;
     struct hfs_crash crash;
     uint64_t steps; /* that it has made */
-    bool is_dying;
+    bool is_dying, has_died;
     struct hfs_agent *agent;
     struct hfs_timer now, again;
 };

@@ -2,7 +2,7 @@
  * fleet is ended at one of its steps (sim/crash.h): every controller, link, machine and agent,
  * at its 1st, 2nd, 3rd … step, before the step has reached anybody and just after it was sent.
  *
- *     test_sim_crash_steps [--every STRIDE | --all] [FILE…]
+ *     test_sim_crash_steps [--jobs N] [--every STRIDE | --all] [FILE…]
  *     test_sim_crash_steps --only VICTIM NUMBER STEP lost|sent FILE
  *
  * No invariant may be broken, and everything must come to rest; the story may be another one.
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "sim/branch.h"
 #include "sim/scenario.h"
 
 /* Seconds in an optimised build; a sanitizer looks at fewer, more closely. */
@@ -30,21 +31,34 @@ static const char *const VICTIMS[HFS_VICTIMS] = {
 
 struct sums {
     uint64_t stride;
-    size_t victims, steps, runs, failures;
+    size_t victims, steps, failures;
+    struct hfs_branches branches;
 };
 
-/* One run; false: it did not end well. */
-static bool play(const struct hfs_scenario *scenario, const char *path,
-                 const struct hfs_crash *crash, uint64_t *ret_steps)
+/* A victim whose story is being told, or that of its end in one of the branches. */
+struct story {
+    struct sums *sums;
+    const char *path;
+    struct hfs_crash crash;
+};
+
+static void name_story(const struct story *story, char name[static HFS_BRANCH_NAME])
 {
-    char *text = NULL, why[600] = "";
-    bool ok = hfs_scenario_run_with(scenario, crash, ret_steps, &text, why, sizeof why);
+    (void)snprintf(name, HFS_BRANCH_NAME, "--only %s %u %llu %s %s", VICTIMS[story->crash.who],
+                   story->crash.number, (unsigned long long)story->crash.step,
+                   story->crash.is_lost ? "lost" : "sent", story->path);
+}
+
+/* One run; false: it did not end well. */
+static bool play(const struct hfs_scenario *scenario, struct story *story, uint64_t *ret_steps)
+{
+    char *text = NULL, why[600] = "", name[HFS_BRANCH_NAME];
+    bool ok = hfs_scenario_run_with(scenario, &story->crash, ret_steps, &text, why, sizeof why);
 
     free(text);
+    name_story(story, name);
     if (!ok)
-        (void)fprintf(stderr, "--only %s %u %llu %s %s: %s\n", VICTIMS[crash->who],
-                      crash->number, (unsigned long long)crash->step,
-                      crash->is_lost ? "lost" : "sent", path, why);
+        (void)fprintf(stderr, "%s: %s\n", name, why);
     return ok;
 }
 
@@ -57,21 +71,42 @@ static bool load(struct hfs_scenario *scenario, const char *path)
     return ok;
 }
 
+/* Here it ends in a branch, before the step and after it, and in the trunk it goes on. */
+static bool branch_here(uint64_t step, bool *ret_is_lost, void *arg)
+{
+    struct story *story = arg;
+    struct sums *sums = story->sums;
+    char name[HFS_BRANCH_NAME];
+
+    for (uint64_t i = 2 * (step - 1); i < 2 * step; i++) {
+        /* Another place for each victim, so that a stride does not always meet the same. */
+        if (i % sums->stride != sums->victims % sums->stride)
+            continue;
+        story->crash.step = step;
+        story->crash.is_lost = *ret_is_lost = i % 2 == 0;
+        name_story(story, name);
+        if (hfs_branch(&sums->branches, name))
+            return true;
+    }
+    story->crash.step = 0;
+    story->crash.is_lost = false;
+    return false;
+}
+
 /* One victim at each of its steps, as the story goes without its end. */
 static void play_victim(struct sums *sums, const struct hfs_scenario *scenario,
                         const char *path, struct hfs_crash crash)
 {
+    struct story story = { .sums = sums, .path = path, .crash = crash };
     uint64_t steps = 0;
+    bool ok;
 
-    if (!play(scenario, path, &crash, &steps))
-        sums->failures++;
-    /* Another place for each victim, so that a stride does not always meet the same. */
-    for (uint64_t i = sums->victims % sums->stride; i < 2 * steps; i += sums->stride) {
-        crash.step = 1 + i / 2;
-        crash.is_lost = i % 2 == 0;
-        sums->runs++;
-        sums->failures += play(scenario, path, &crash, NULL) ? 0 : 1;
-    }
+    story.crash.is_here = branch_here;
+    story.crash.arg = &story;
+    ok = play(scenario, &story, &steps);
+    if (sums->branches.is_branch)
+        hfs_branch_end(ok);
+    sums->failures += ok ? 0 : 1;
     sums->victims++;
     sums->steps += steps;
 }
@@ -120,32 +155,38 @@ static int play_one(char **args)
         hf_parse_u64(args[2], 0, UINT32_MAX, &crash.step) != HF_OK || !load(&scenario, args[4]))
         return 2;
     crash.number = (unsigned)number;
-    ok =
-        crash.number < count_of(&scenario, crash.who) && play(&scenario, args[4], &crash, NULL);
+    ok = crash.number < count_of(&scenario, crash.who) &&
+         play(&scenario, &(struct story){ .path = args[4], .crash = crash }, NULL);
     hfs_scenario_done(&scenario);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
-    struct sums sums = { .stride = STRIDE };
+    struct sums sums = { .stride = STRIDE, .branches.jobs = 1 };
+    uint64_t jobs = 1;
     int i = 1;
 
     if (argc == 7 && strcmp(argv[1], "--only") == 0)
         return play_one(argv + 2);
-    if (i < argc && strcmp(argv[i], "--all") == 0) {
-        sums.stride = 1;
-        i++;
-    } else if (i + 1 < argc && strcmp(argv[i], "--every") == 0) {
-        if (hf_parse_u64(argv[i + 1], 1, UINT32_MAX, &sums.stride) != HF_OK)
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        bool is_jobs = strcmp(argv[i], "--jobs") == 0;
+
+        if (strcmp(argv[i], "--all") == 0)
+            sums.stride = 1;
+        else if ((!is_jobs && strcmp(argv[i], "--every") != 0) || ++i == argc ||
+                 hf_parse_u64(argv[i], 1, is_jobs ? HFS_BRANCH_JOBS : UINT32_MAX,
+                              is_jobs ? &jobs : &sums.stride) != HF_OK)
             return 2;
-        i += 2;
     }
+    sums.branches.jobs = (unsigned)jobs;
     if (i == argc)
         (void)hfs_scenario_each(HOLDFAST_SCENARIOS, play_all, &sums);
     for (; i < argc; i++)
         play_all(argv[i], &sums);
+    hfs_branches_join(&sums.branches);
+    sums.failures += sums.branches.failures;
     (void)printf("%zu victims with %zu steps, ended at %zu of them: %zu ended badly\n",
-                 sums.victims, sums.steps, sums.runs, sums.failures);
-    return sums.failures == 0 && sums.runs > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+                 sums.victims, sums.steps, sums.branches.count, sums.failures);
+    return sums.failures == 0 && sums.branches.count > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -35,6 +35,8 @@ static _Thread_local struct {
     size_t fail_at;
     size_t count;
     bool (*only)(void);
+    bool (*ask)(size_t n, void *arg);
+    void *ask_arg;
 } chaos;
 
 void hft_chaos_fail_at(size_t n, bool persistent)
@@ -49,6 +51,12 @@ void hft_chaos_fail_at(size_t n, bool persistent)
 void hft_chaos_only(bool (*fn)(void))
 {
     chaos.only = fn;
+}
+
+void hft_chaos_ask(bool (*fn)(size_t n, void *arg), void *arg)
+{
+    chaos.ask = fn;
+    chaos.ask_arg = arg;
 }
 
 void hft_chaos_stop(void)
@@ -66,14 +74,27 @@ bool hft_chaos_has_failed(void)
     return chaos.failed;
 }
 
+static bool is_the_one(void)
+{
+    bool answer;
+
+    if (chaos.fail_at > 0)
+        return chaos.count == chaos.fail_at ||
+               (chaos.count > chaos.fail_at && chaos.persistent);
+    if (chaos.ask == NULL)
+        return false;
+    chaos.active = false;
+    answer = chaos.ask(chaos.count, chaos.ask_arg);
+    chaos.active = true;
+    return answer;
+}
+
 static bool must_fail(void)
 {
     if (!chaos.active || (chaos.only != NULL && !chaos.only()))
         return false;
     chaos.count++;
-    if (chaos.fail_at == 0 || chaos.count < chaos.fail_at)
-        return false;
-    if (chaos.count > chaos.fail_at && !chaos.persistent)
+    if (!is_the_one())
         return false;
     chaos.failed = true;
     errno = ENOMEM;

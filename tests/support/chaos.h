@@ -20,6 +20,10 @@ void hft_chaos_fail_at(size_t n, bool persistent);
 /* Counts and fails only those that are made while `fn` says so; NULL: all of them. */
 void hft_chaos_only(bool (*fn)(void));
 
+/* Asks, after hft_chaos_fail_at(0, …), at each that is counted whether it fails; `n` as there.
+ * What `fn` allocates itself is let through. NULL: nobody is asked. */
+void hft_chaos_ask(bool (*fn)(size_t n, void *arg), void *arg);
+
 /* Lets all allocations through again. The two below keep their answers. */
 void hft_chaos_stop(void);
 

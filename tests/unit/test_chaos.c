@@ -41,6 +41,33 @@ START_TEST(transient_failure_hits_exactly_one_allocation)
 }
 END_TEST
 
+static bool is_even(size_t n, void *arg)
+{
+    *(size_t *)arg = n;
+    return can_allocate() && n % 2 == 0; /* which is not counted */
+}
+
+START_TEST(whoever_is_asked_decides_which_ones_fail)
+{
+    bool first, second, third;
+    size_t asked = 0;
+
+    hft_chaos_ask(is_even, &asked);
+    hft_chaos_fail_at(0, false);
+    first = can_allocate();
+    second = can_allocate();
+    third = can_allocate();
+    hft_chaos_stop();
+    hft_chaos_ask(NULL, NULL);
+
+    ck_assert(first);
+    ck_assert(!second);
+    ck_assert(third);
+    ck_assert_uint_eq(asked, 3);
+    ck_assert_uint_eq(hft_chaos_count(), 3);
+}
+END_TEST
+
 START_TEST(persistent_failure_lasts_until_stopped)
 {
     bool first;
@@ -239,6 +266,7 @@ int main(void)
     TCase *t = tcase_create("chaos");
 
     tcase_add_test(t, transient_failure_hits_exactly_one_allocation);
+    tcase_add_test(t, whoever_is_asked_decides_which_ones_fail);
     tcase_add_test(t, persistent_failure_lasts_until_stopped);
     tcase_add_test(t, every_wrapped_function_fails);
     tcase_add_test(t, other_threads_are_spared);
