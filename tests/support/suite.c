@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/str.h"
+
 int hft_suite_run(const char *name, TCase *first, ...)
 {
     Suite *suite = suite_create(name);
@@ -19,6 +21,16 @@ int hft_suite_run(const char *name, TCase *first, ...)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int hft_seeds(int count)
+{
+    const char *slowdown = getenv("CK_TIMEOUT_MULTIPLIER");
+    uint64_t times;
+
+    return slowdown != NULL && hf_parse_u64(slowdown, 2, UINT64_MAX, &times) == HF_OK
+               ? (count + 9) / 10
+               : count;
 }
 
 void hft_skip(const char *fmt, ...)

@@ -331,7 +331,8 @@ int main(void)
     tcase_add_test(t, one_that_lies_elsewhere_is_refused_at_once_whatever_is_older);
     tcase_add_test(t, a_walk_ends_after_so_many_answers);
     tcase_add_test(t, what_was_not_asked_for_changes_nothing);
-    tcase_add_loop_test(t, the_answer_is_the_newest_that_is_whole_and_no_poison, 0, 500);
+    tcase_add_loop_test(t, the_answer_is_the_newest_that_is_whole_and_no_poison, 0,
+                        hft_seeds(500));
     tcase_add_loop_test(t, a_contradiction_is_refused_with_a_sentence, 0, COUNT(CHECKS));
     tcase_add_test(t, results_and_verdicts_have_names);
     return run("core/chain", t);

@@ -4,7 +4,6 @@
  * the trouble is over the agent runs. */
 #include <stdlib.h>
 
-#include "base/str.h"
 #include "unit/node_fixture.h"
 
 enum { SEEDS = 150, STEPS = 300 };
@@ -202,20 +201,9 @@ START_TEST(whatever_happens)
 }
 END_TEST
 
-/* Where everything takes twenty times as long, a tenth of them. */
-static int count_seeds(void)
-{
-    const char *slowdown = getenv("CK_TIMEOUT_MULTIPLIER");
-    uint64_t times;
-
-    return slowdown != NULL && hf_parse_u64(slowdown, 20, UINT64_MAX, &times) == HF_OK
-               ? SEEDS / 10
-               : SEEDS;
-}
-
 static void add_stories(TCase *t)
 {
-    tcase_add_loop_test(t, whatever_happens, 0, count_seeds());
+    tcase_add_loop_test(t, whatever_happens, 0, hft_seeds(SEEDS));
 }
 
 int main(void)

@@ -544,7 +544,8 @@ int main(void)
     tcase_add_loop_test(t, the_agents_of_a_lost_host_spread, 0, 20);
     tcase_add_test(t, equals_are_chosen_equally_often);
     tcase_add_loop_test(t, a_sample_has_different_hosts_and_leaves_none_out, 1, 13);
-    tcase_add_loop_test(t, what_is_chosen_is_fit_and_nothing_fit_has_more_room, 0, 500);
+    tcase_add_loop_test(t, what_is_chosen_is_fit_and_nothing_fit_has_more_room, 0,
+                        hft_seeds(500));
     tcase_add_loop_test(t, a_contradiction_is_refused_with_a_sentence, 0, COUNT(CHECKS));
     tcase_add_test(t, verdicts_and_faults_have_names);
     return run("core/placement", t);

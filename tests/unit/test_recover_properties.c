@@ -214,7 +214,7 @@ int main(void)
 {
     TCase *t = tcase_create("recover properties");
 
-    tcase_add_loop_test(t, limits_hold_whoever_leads, 0, 300);
-    tcase_add_loop_test(t, no_record_leads_astray, 0, 500);
+    tcase_add_loop_test(t, limits_hold_whoever_leads, 0, hft_seeds(300));
+    tcase_add_loop_test(t, no_record_leads_astray, 0, hft_seeds(500));
     return run("core/recover, in random histories", t);
 }

@@ -228,7 +228,8 @@ int main(void)
     TCase *t = tcase_create("storm properties");
 
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, every_history_keeps_the_guarantees, 0, 60);
-    tcase_add_loop_test(t, what_counts_as_many_is_what_a_list_of_losses_says, 0, 200);
+    tcase_add_loop_test(t, every_history_keeps_the_guarantees, 0, hft_seeds(60));
+    tcase_add_loop_test(t, what_counts_as_many_is_what_a_list_of_losses_says, 0,
+                        hft_seeds(200));
     return run("core/storm, in random histories", t);
 }
