@@ -42,23 +42,25 @@ layer_of()
     esac
 }
 
-# Every file that the compiler reads for this one, as absolute paths.
+# Every file that the compiler reads for this one, as absolute paths; those of the system only where
+# some of them are forbidden.
 files_seen_by()
 {
-    "$cc" "${flags[@]}" -M -x c "$1" |
+    "$cc" "${flags[@]}" "$2" -x c "$1" |
         awk '{ for (i = 1; i <= NF; i++) if ($i != "\\" && $i !~ /:$/) print $i }' | xargs realpath
 }
 
 check_file()
 {
-    local file=$1 layer own seen header bad=0
+    local file=$1 layer own which=-MM seen header bad=0
     layer_of "$file"
     own=$layer
     if [[ ! -v MAY_INCLUDE[$own] ]]; then
         echo "${file#"$source_dir"/}: there is no layer called '$own'"
         return 1
     fi
-    seen=$(files_seen_by "$file") || return 1
+    [[ $own != core ]] || which=-M
+    seen=$(files_seen_by "$file" "$which") || return 1
     for header in $seen; do
         layer_of "$header"
         if [[ $layer == foreign ]]; then
