@@ -76,6 +76,7 @@ START_TEST(a_hundred_reasons_at_once_are_followed_by_one_start)
     hft_fleet_lead(&fleet, 0, NULL);
     hft_fleet_until_leads(&fleet, 0);
     hft_fleet_lead(&fleet, 1, NULL);
+    fleet.ttl = 12 * HFT_FLEET_TTL_MS; /* however long all these people take */
     hft_fleet_host(&fleet, 0, "w1", NULL);
     hft_fleet_submit(&fleet, "t", STEPS, 0.1);
     hft_fleet_until_step(&fleet, "t", 4);
