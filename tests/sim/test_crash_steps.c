@@ -17,7 +17,7 @@
 
 /* Seconds in an optimised build; a sanitizer looks at fewer, more closely. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STRIDE = 499 };
+enum { STRIDE = 997 };
 #else
 enum { STRIDE = 31 };
 #endif
