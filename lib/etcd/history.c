@@ -34,18 +34,18 @@ static void send_question(struct hf_history *history, const struct hf_range_requ
 
 static struct hf_bytes witness_key(const struct hf_history *history)
 {
-    return (struct hf_bytes){ .data = history->key.data, .len = history->key.len };
+    return (struct hf_bytes){ .data = history->past.key.data, .len = history->past.key.len };
 }
 
 static void ask(struct hf_history *history)
 {
     struct hf_range_request request = { .range.key = history->readable, .keys_only = true };
 
-    history->asked_rev = history->revision;
+    history->asked_rev = history->past.revision;
     history->asked = (struct hf_witness){ 0 };
     history->asked_before = false;
-    if (history->key.len > 0) {
-        history->asked = history->witness;
+    if (history->past.key.len > 0) {
+        history->asked = history->past.witness;
         request.keys_only = false;
         request.range.key = witness_key(history);
         request.revision = history->asked.compacted ? 0 : history->asked.mod_rev;
@@ -58,7 +58,7 @@ static void ask(struct hf_history *history)
 static bool ask_before(struct hf_history *history)
 {
     if (!history->asked.deleted || history->asked.compacted || history->asked_before ||
-        history->key.len == 0 || history->witness.mod_rev != history->asked.mod_rev)
+        history->past.key.len == 0 || history->past.witness.mod_rev != history->asked.mod_rev)
         return false;
     history->asked_before = true;
     send_question(history,
@@ -139,8 +139,8 @@ static void on_answer(const struct hf_range_result *answer, void *arg)
             conclude(history, HF_OK, "");
             return;
         }
-        if (history->witness.mod_rev == history->asked.mod_rev)
-            history->witness.compacted = true;
+        if (history->past.witness.mod_rev == history->asked.mod_rev)
+            history->past.witness.compacted = true;
         ask(history);
         return;
     case HF_EHISTORY: doubt(history); return;
@@ -155,7 +155,7 @@ void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, struct hf
                                     .readable = readable,
                                     .fn = fn,
                                     .arg = arg,
-                                    .key = { .limit = LARGEST_KEY },
+                                    .past.key.limit = LARGEST_KEY,
                                     .again = { .fn = ask_again } };
 }
 
@@ -170,15 +170,30 @@ void hf_history_cancel(struct hf_history *history)
 void hf_history_done(struct hf_history *history)
 {
     hf_history_cancel(history);
-    hf_buf_done(&history->key);
+    hf_recall_done(&history->past);
+}
+
+void hf_history_resume(struct hf_history *history, struct hf_recall *past)
+{
+    hf_recall_done(&history->past);
+    history->past = *past;
+    history->past.key.limit = LARGEST_KEY;
+    *past = (struct hf_recall){ 0 };
+}
+
+struct hf_recall hf_history_take_past(struct hf_history *history)
+{
+    struct hf_recall past = history->past;
+
+    hf_history_cancel(history);
+    history->past = (struct hf_recall){ 0 };
+    return past;
 }
 
 void hf_history_forget(struct hf_history *history)
 {
     hf_history_cancel(history);
-    hf_buf_clear(&history->key);
-    history->cluster_id = 0;
-    history->revision = 0;
+    hf_recall_forget(&history->past);
     history->doubts = 0;
 }
 
@@ -186,12 +201,12 @@ bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_heade
 {
     if (header->cluster_id == 0)
         return true;
-    if (history->cluster_id == 0)
-        history->cluster_id = header->cluster_id;
-    if (history->cluster_id != header->cluster_id)
+    if (history->past.cluster_id == 0)
+        history->past.cluster_id = header->cluster_id;
+    if (history->past.cluster_id != header->cluster_id)
         return false;
-    if (header->revision > history->revision)
-        history->revision = header->revision;
+    if (header->revision > history->past.revision)
+        history->past.revision = header->revision;
     return true;
 }
 
@@ -199,21 +214,21 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bo
 {
     bool deleted = kv->version == 0;
 
-    if (kv->mod_rev < history->witness.mod_rev && history->key.len > 0)
+    if (kv->mod_rev < history->past.witness.mod_rev && history->past.key.len > 0)
         return;
     /* Of one revision the longest value is the best witness: it says the most. */
-    if (kv->mod_rev == history->witness.mod_rev && history->key.len > 0 &&
-        kv->value.len < history->witness.value_len)
+    if (kv->mod_rev == history->past.witness.mod_rev && history->past.key.len > 0 &&
+        kv->value.len < history->past.witness.value_len)
         return;
     if (deleted && listed) /* some time ago, nobody knows when: no witness */
         return;
-    hf_buf_clear(&history->key);
-    hf_buf_append(&history->key, kv->key.data, kv->key.len);
-    if (history->key.err != HF_OK) { /* without a witness the revision alone must do */
-        hf_buf_clear(&history->key);
+    hf_buf_clear(&history->past.key);
+    hf_buf_append(&history->past.key, kv->key.data, kv->key.len);
+    if (history->past.key.err != HF_OK) { /* without a witness the revision alone must do */
+        hf_buf_clear(&history->past.key);
         return;
     }
-    history->witness =
+    history->past.witness =
         (struct hf_witness){ .create_rev = kv->create_rev,
                              .mod_rev = kv->mod_rev,
                              .version = kv->version,
@@ -224,7 +239,7 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bo
 
 hf_rev hf_history_get_vouched(const struct hf_history *history)
 {
-    return history->key.len > 0 ? history->witness.mod_rev : 0;
+    return history->past.key.len > 0 ? history->past.witness.mod_rev : 0;
 }
 
 void hf_history_check(struct hf_history *history)

@@ -9,35 +9,22 @@
 #define HF_ETCD_HISTORY_H
 
 #include "etcd/kv.h"
+#include "etcd/recall.h"
 #include "etcd/timer.h"
 
 /* HF_OK: it is the same. HF_EHISTORY: it is not. Anything else: could not be asked. */
 typedef void (*hf_history_fn)(int err, const char *message, void *arg);
-
-/* A key as it was at one revision. */
-struct hf_witness {
-    hf_rev create_rev;
-    hf_rev mod_rev;
-    int64_t version;     /* 0: it was not there */
-    size_t value_len;    /* and a hash: another history may have changed the same key, as */
-    uint32_t value_hash; /* often, at the same revision, but hardly to the same value */
-    bool deleted;        /* by that very change: one revision earlier it was there */
-    bool compacted;      /* that revision cannot be asked for any more */
-};
 
 struct hf_history {
     struct hf_etcd *etcd;
     hf_history_fn fn;
     void *arg;
     struct hf_bytes readable; /* a key that we may read, be it there or not */
-    uint64_t cluster_id;      /* 0: not known yet */
-    hf_rev revision;          /* newest that etcd has told us of */
-    struct hf_buf key;        /* of the witness; empty when there is none */
-    struct hf_witness witness;
+    struct hf_recall past;    /* that we saw */
 
     struct hf_call *call;
-    hf_rev asked_rev;        /* `revision` when the call was made ... */
-    struct hf_witness asked; /* ... and `witness`: both go on meanwhile */
+    hf_rev asked_rev;        /* the newest revision when the call was made ... */
+    struct hf_witness asked; /* ... and the witness: both go on meanwhile */
     bool asked_before;       /* the call is about the revision before a deletion */
     struct hf_timer again;
     unsigned doubts; /* answers in a row that looked like an older history */
@@ -48,6 +35,12 @@ struct hf_history {
 void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, struct hf_bytes readable,
                      hf_history_fn fn, void *arg);
 void hf_history_done(struct hf_history *history);
+
+/* Goes on from what somebody saw before; moved out of *past. */
+void hf_history_resume(struct hf_history *history, struct hf_recall *past);
+
+/* Moves what was seen out, for whoever comes next. */
+struct hf_recall hf_history_take_past(struct hf_history *history);
 
 /* Everything seen belongs to another history: begin anew. */
 void hf_history_forget(struct hf_history *history);

@@ -434,7 +434,7 @@ static void begin_list(struct hf_mirror *mirror)
     mirror->list_wanted = false;
     mirror->list_range = 0;
     mirror->list_rev = 0;
-    mirror->list_floor = mirror->history.revision;
+    mirror->list_floor = mirror->history.past.revision;
     hf_copy_begin_list(&mirror->copy);
     list_range(mirror);
 }
@@ -495,7 +495,7 @@ static void on_retry(struct hf_timer *timer)
         (struct hf_mirror *)((char *)timer - offsetof(struct hf_mirror, retry));
 
     mirror->depth++;
-    if (is_idle(mirror) && mirror->history.revision == 0)
+    if (is_idle(mirror) && mirror->history.past.revision == 0)
         begin_list(mirror);
     else if (is_idle(mirror))
         hf_history_check(&mirror->history);
@@ -624,6 +624,8 @@ int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
                     code == HF_OK ? hf_bytes_from(mirror->ranges[0].bounds.key)
                                   : (struct hf_bytes){ 0 },
                     on_history, mirror);
+    if (cfg->past != NULL)
+        hf_history_resume(&mirror->history, cfg->past);
     if (code != HF_OK) {
         hf_mirror_close(mirror);
         return hf_error_set(err, code, "%s", hf_err_text(code));
@@ -645,6 +647,8 @@ void hf_mirror_close(struct hf_mirror *mirror)
     hf_timer_stop(timers, &mirror->retry);
     hf_timer_stop(timers, &mirror->inspect);
     hf_timer_stop(timers, &mirror->resync);
+    if (mirror->cfg.past != NULL)
+        *mirror->cfg.past = hf_history_take_past(&mirror->history);
     hf_history_done(&mirror->history);
     hf_watch_close(mirror->watch);
     mirror->watch = NULL;
@@ -676,7 +680,7 @@ struct hf_mirror_stats hf_mirror_get_stats(const struct hf_mirror *mirror)
     stats.keys = hf_copy_count(&mirror->copy);
     stats.stale += mirror->copy.stale;
     stats.synced = mirror->synced;
-    stats.revision = mirror->history.revision;
+    stats.revision = mirror->history.past.revision;
     stats.heard_at =
         mirror->watch != NULL ? hf_watch_get_heard_at(mirror->watch) : mirror->heard_at;
     return stats;

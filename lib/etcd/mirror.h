@@ -14,6 +14,7 @@
 #define HF_ETCD_MIRROR_H
 
 #include "etcd/kv.h"
+#include "etcd/recall.h"
 
 enum hf_mirror_kind {
     HF_MIRROR_PUT,
@@ -40,7 +41,10 @@ struct hf_mirror_config {
     hf_mirror_fn on_event;
     hf_mirror_trouble_fn on_trouble; /* may be NULL */
     void *arg;
-    bool keep_values; /* so that hf_mirror_get has them, at the price of their memory */
+    struct hf_recall *past; /* may be NULL; it is taken when the mirror opens, and given back
+                             * when it is closed: etcd must still have it, or the first that is
+                             * told is `reset` */
+    bool keep_values;       /* so that hf_mirror_get has them, at the price of their memory */
 
     /* Zero: the default. */
     hf_ms probe_every;    /* a silent watch is probed this often: 5 s */

@@ -405,6 +405,7 @@ static void free_runner(void *arg)
 
     free((char *)runner->cfg.ns);
     free(runner->keys);
+    hf_recall_done(&runner->past);
     free(runner);
     if (fn != NULL)
         fn(closed_arg);

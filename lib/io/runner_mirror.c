@@ -150,10 +150,14 @@ static void on_trouble(int err, const char *message, hf_ms retry_in, void *arg)
 
 /* Life of the mirror. */
 
+/* What is told from now on is another copy, of the same etcd: should that be restored just
+ * then, the next mirror has to notice, as this one would have. */
 void hf_runner_forget(struct hf_runner *runner, bool by_reset, hf_ms pause)
 {
     runner->backend.ops->close_mirror(runner->mirror);
     runner->mirror = NULL;
+    if (by_reset)
+        hf_recall_forget(&runner->past);
     runner->open_at = hf_runner_now(runner) + pause;
     runner->voided = true;
     runner->voided_by_reset |= by_reset;
@@ -190,9 +194,9 @@ static int open_mirror(struct hf_runner *runner, struct hf_error *err)
 {
     const struct hf_decider *decider = &runner->cfg.decider;
     struct ranges *all = hf_calloc(1, sizeof *all);
-    struct hf_mirror_config cfg = { .on_event = on_event,
-                                    .on_trouble = on_trouble,
-                                    .arg = runner };
+    struct hf_mirror_config cfg = {
+        .on_event = on_event, .on_trouble = on_trouble, .arg = runner, .past = &runner->past
+    };
     int code = HF_OK;
 
     if (all == NULL)

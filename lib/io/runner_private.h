@@ -53,6 +53,7 @@ struct hf_runner {
     bool again; /* something came up during the turn */
 
     struct hf_mirror *mirror; /* NULL while there is none */
+    struct hf_recall past;    /* what the one before saw of etcd's */
     uint64_t ranges_version;  /* that it follows */
     hf_ms open_at;            /* not before then */
     bool voided;              /* what was told is void, and that is still to be told ... */

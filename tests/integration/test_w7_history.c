@@ -131,6 +131,47 @@ START_TEST(w7_restored_written_past_and_compacted_is_noticed_by_the_witness)
 }
 END_TEST
 
+static void follow_from(const char *prefix, struct hf_recall *past)
+{
+    struct hf_key_range range = { .key = hf_bytes_of(prefix), .prefix = true };
+
+    hft_follower_start_with(
+        &client, &follower,
+        &(struct hf_mirror_config){ .ranges = &range, .range_count = 1, .past = past });
+    hft_follower_until_synced(&follower, 1, PATIENCE_MS);
+}
+
+/* Who follows other ranges from now on begins with what was seen before: of an etcd that was
+ * restored meanwhile, and perhaps written past what was seen, nothing is told before that. */
+START_TEST(w7_restored_between_two_mirrors_resets_the_second)
+{
+    bool restored = _i > 0, written_past = _i > 1;
+    char path[HFT_PATH_MAX + 16];
+    struct hf_recall past = { 0 };
+
+    (void)hft_etcd_put_many(&etcd, "w/", 10, 8);
+    (void)hft_etcd_put_many(&etcd, "x/", 5, 8);
+    backup(path, sizeof path);
+    hft_client_open(&client, etcd.endpoint, NULL);
+    follow_from("w/", &past);
+    hft_put(&client, "w/created", "", HF_NO_LEASE);
+    hft_client_until(&client, &follower.events, 11, 5000, "all events");
+    hft_follower_stop(&follower);
+    ck_assert_int_gt(past.revision, 0);
+
+    if (restored)
+        restore(path);
+    if (written_past)
+        ck_assert_int_gt(hft_etcd_put_many(&etcd, "y/", 20, 8), past.revision);
+    follow_from("x/", &past);
+    ck_assert_uint_eq(follower.resets, restored);
+    ck_assert_uint_eq(follower.events, 5);
+    hft_follower_stop(&follower);
+    ck_assert_int_eq(past.revision, hft_etcd_revision(&etcd));
+    hf_recall_done(&past);
+}
+END_TEST
+
 START_TEST(w7_another_cluster_on_the_same_endpoint_resets)
 {
     static const char *const flags[] = { "--initial-cluster-token=another", NULL };
@@ -264,6 +305,7 @@ int main(void)
     tcase_add_loop_test(
         t, w7_restored_and_written_past_the_old_revision_is_noticed_by_the_witness, 0, 2);
     tcase_add_test(t, w7_restored_written_past_and_compacted_is_noticed_by_the_witness);
+    tcase_add_loop_test(t, w7_restored_between_two_mirrors_resets_the_second, 0, 3);
     tcase_add_test(t, w7_another_cluster_on_the_same_endpoint_resets);
     tcase_add_test(t, w7_a_reset_is_over_when_the_restored_etcd_is_restored_again);
     tcase_add_test(t, w7_restarts_and_compactions_are_not_mistaken_for_another_history);

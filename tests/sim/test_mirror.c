@@ -302,6 +302,57 @@ START_TEST(a_watch_that_is_dead_beside_a_live_one_does_not_outlive_a_list)
 }
 END_TEST
 
+static void close_mirror(struct reader *reader)
+{
+    hf_mirror_close(reader->mirror);
+    reader->mirror = NULL;
+    reader->synced = false;
+    reader->events = 0;
+    memset(reader->newest, 0, sizeof reader->newest);
+}
+
+static void open_mirror(struct reader *reader, const char *prefix, struct hf_recall *past)
+{
+    struct hf_key_range range = { .key = { .data = prefix, .len = 2 }, .prefix = true };
+    struct hf_mirror_config cfg = {
+        .ranges = &range, .range_count = 1, .on_event = on_event, .arg = reader, .past = past
+    };
+
+    ck_assert_int_eq(hf_mirror_new(&reader->client.etcd, &cfg, &reader->mirror, NULL), HF_OK);
+}
+
+/* What was seen of one range is a witness for another; nothing is told before it was heard. */
+START_TEST(a_mirror_that_follows_another_notices_what_was_restored_between_them)
+{
+    bool restored = _i > 0, written_past = _i > 1;
+    struct hf_recall past = { 0 };
+    struct reader *reader;
+    struct stage stage;
+
+    set_up(&stage, 7);
+    reader = &stage.readers[0];
+    close_mirror(reader);
+    open_mirror(reader, "a/", &past);
+    write_key(&stage, "b/b");
+    ck_assert_int_eq(hfs_etcd_snapshot(stage.etcd, &stage.snapshot), HF_OK);
+    write_key(&stage, "a/a");
+    ck_assert_int_ne(reader->told[0], 0);
+    close_mirror(reader);
+    if (restored)
+        ck_assert_int_eq(hfs_etcd_restore(stage.etcd, stage.snapshot), HF_OK);
+    for (int i = 0; i < 3 && written_past; i++)
+        write_key(&stage, "c/c");
+    open_mirror(reader, "b/", &past);
+    run(&stage, 5000);
+    ck_assert(reader->synced);
+    ck_assert_uint_eq(reader->resets, restored);
+    ck_assert_uint_eq(reader->events, 1);
+    close_mirror(reader);
+    hf_recall_done(&past);
+    tear_down(&stage);
+}
+END_TEST
+
 /* The whole point of a seed. */
 START_TEST(the_same_seed_gives_the_same_history)
 {
@@ -338,6 +389,8 @@ int main(void)
     tcase_add_loop_test(t, a_copy_is_the_truth_again_after_every_fault, 5179, 5180);
     tcase_add_loop_test(t, a_copy_is_the_truth_again_after_every_fault, 5498, 5499);
     tcase_add_test(t, a_watch_that_is_dead_beside_a_live_one_does_not_outlive_a_list);
+    tcase_add_loop_test(t, a_mirror_that_follows_another_notices_what_was_restored_between_them,
+                        0, 3);
     tcase_add_test(t, the_same_seed_gives_the_same_history);
     suite_add_tcase(s, t);
 

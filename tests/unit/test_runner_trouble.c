@@ -192,6 +192,27 @@ START_TEST(other_ranges_are_followed_by_another_mirror)
 }
 END_TEST
 
+START_TEST(the_next_mirror_begins_with_the_past_that_the_last_one_saw)
+{
+    start_agentd();
+    ck_assert_int_eq(mirror()->cfg.past->revision, 0);
+    mirror()->cfg.past->revision = 94; /* as it would be given back */
+    toy.ranges_version++;
+    hft_script_sync(mirror());
+    turn();
+    ck_assert_int_eq(mirror()->cfg.past->revision, 94);
+    fail_next(HF_EVENT_CHANGE, HF_ENOMEM);
+    hft_script_tell(mirror(), NS "wanted/a1", "{}");
+    hft_script_run(&script, script.now + 1000);
+    ck_assert_int_eq(mirror()->cfg.past->revision, 94);
+    fail_next(HF_EVENT_CHANGE, HF_EHISTORY);
+    hft_script_tell(mirror(), NS "wanted/a1", "{}");
+    turn();
+    ck_assert_int_eq(mirror()->cfg.past->revision, 0); /* of another history */
+    stop();
+}
+END_TEST
+
 /* Everything at once, and then the end. */
 static void fill_the_air(void)
 {
@@ -365,6 +386,7 @@ int main(void)
     tcase_add_test(t, a_contradiction_that_is_seen_amid_a_turn_is_told_by_itself);
     tcase_add_test(t, a_leader_gives_its_term_up_when_history_went_back);
     tcase_add_test(t, other_ranges_are_followed_by_another_mirror);
+    tcase_add_test(t, the_next_mirror_begins_with_the_past_that_the_last_one_saw);
     tcase_add_loop_test(t, an_agentd_closes_with_everything_under_way, 0, 2);
     tcase_add_loop_test(t, a_controller_closes_with_everything_under_way, 0, 2);
     tcase_add_test(t, a_runner_may_be_closed_from_an_intent_and_gives_no_other);

@@ -1,0 +1,46 @@
+/* recall.h - what somebody saw of etcd's past: enough to tell later whether etcd still has it.
+ *
+ * It outlives the mirror that saw it, so that another one, of other ranges, notices a restored
+ * etcd that the first one would have noticed. */
+#ifndef HF_ETCD_RECALL_H
+#define HF_ETCD_RECALL_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "etcd/result.h"
+
+/* A key as it was at one revision. */
+struct hf_witness {
+    hf_rev create_rev;
+    hf_rev mod_rev;
+    int64_t version;     /* 0: it was not there */
+    size_t value_len;    /* and a hash: another history may have changed the same key, as */
+    uint32_t value_hash; /* often, at the same revision, but hardly to the same value */
+    bool deleted;        /* by that very change: one revision earlier it was there */
+    bool compacted;      /* that revision cannot be asked for any more */
+};
+
+/* Zero-initialise: nothing was seen. */
+struct hf_recall {
+    uint64_t cluster_id; /* 0: not known yet */
+    hf_rev revision;     /* newest that etcd has told of */
+    struct hf_buf key;   /* of the witness; empty when there is none */
+    struct hf_witness witness;
+};
+
+/* Everything seen belongs to another history: nothing was seen of this one. */
+static inline void hf_recall_forget(struct hf_recall *past)
+{
+    hf_buf_clear(&past->key);
+    past->cluster_id = 0;
+    past->revision = 0;
+}
+
+static inline void hf_recall_done(struct hf_recall *past)
+{
+    hf_buf_done(&past->key);
+    *past = (struct hf_recall){ 0 };
+}
+
+#endif
