@@ -43,6 +43,7 @@ struct hf_node_policy {
     hf_ms start_seconds;    /* a failure this soon is one of the start: 1 s */
     hf_ms lost_grace;       /* what is not registered any more may run on for so long: 1 s */
     hf_ms leaderless_after; /* nobody has led for so long: we restart by ourselves: 15 s */
+    hf_ms look_back;        /* tasks that a process had are looked at again so often: 5 min */
     hf_ms retry;            /* after a write or read that failed for no reason of ours: 1 s */
     hf_ms report_every;     /* a report is written at most this often: 1 s */
     hf_ms report_quiet;     /* and when only counters changed: 60 s */

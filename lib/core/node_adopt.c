@@ -71,6 +71,31 @@ void hf_node_drop_owned(struct node_agent *a, const char *task)
     *owned = a->owned[--a->owned_count];
 }
 
+void hf_node_part_with(struct node_agent *a, const char *task)
+{
+    struct node_owned *owned = hf_node_find_owned(a, task);
+    size_t at = 0;
+
+    if (owned == NULL)
+        return;
+    while (at < NODE_PARTED - 1 && a->parted[at].name != NULL &&
+           strcmp(a->parted[at].name, task) != 0)
+        at++;
+    free(a->parted[at].name);
+    memmove(&a->parted[1], &a->parted[0], at * sizeof a->parted[0]);
+    a->parted[0] = (struct node_parted){ .name = owned->name };
+    *owned = a->owned[--a->owned_count];
+}
+
+void hf_node_forget_parted(struct node_agent *a)
+{
+    for (size_t i = 0; i < NODE_PARTED; i++) {
+        free(a->parted[i].name);
+        a->parted[i] = (struct node_parted){ 0 };
+    }
+    a->look_back_at = 0;
+}
+
 void hf_node_unsettle(struct node_agent *a)
 {
     a->flight.is_void = true;

@@ -368,7 +368,7 @@ int hf_node_restore(struct hf_node *node, struct node_agent *a, struct node_ask 
         return NODE_GO_ON;
     }
     if (hf_node_find_owned(a, ask->task) != NULL && !hf_node_owns(&a->life, &ask->cell)) {
-        hf_node_drop_owned(a, ask->task);
+        hf_node_part_with(a, ask->task);
         hf_node_answer(ask, HF_ECONFLICT, "the task is not this agent's any more");
         return NODE_GO_ON;
     }

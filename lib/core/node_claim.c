@@ -206,12 +206,82 @@ static int look_at_owned(struct hf_node *node, struct node_agent *a, struct node
         if (is_own)
             ask->cursor++;
         else
-            hf_node_drop_owned(a, ask->task);
+            hf_node_part_with(a, ask->task);
         ask->stage = ASK_NEW;
     }
     if (ask->cursor < a->owned_count)
         return look_at(node, a, ask, a->owned[ask->cursor].name, ret);
     ask->looked = true;
+    return NODE_GO_ON;
+}
+
+static struct node_parted *find_parted(struct node_agent *a, const char *task)
+{
+    for (size_t i = 0; i < NODE_PARTED && a->parted[i].name != NULL; i++) {
+        if (strcmp(a->parted[i].name, task) == 0)
+            return &a->parted[i];
+    }
+    return NULL;
+}
+
+/* It was looked at. A read may be stale, so what it shows is believed when it is shown again a
+ * little later. */
+static int judge_parted(struct hf_node *node, struct node_agent *a, const struct node_ask *ask)
+{
+    struct node_parted *parted = find_parted(a, ask->task);
+    bool shown =
+        hf_node_owns(&a->life, &ask->cell) && hf_task_is_owned(hf_node_task(&ask->cell)->state);
+
+    if (parted == NULL)
+        return HF_OK;
+    if (shown && !parted->shown) {
+        a->look_back_at = node->now + node->policy.retry;
+    } else if (shown) {
+        if (hf_node_add_owned(a, ask->task) != HF_OK)
+            return HF_ENOMEM;
+        hf_node_find_owned(a, ask->task)->unheard = true;
+    }
+    parted->shown = shown;
+    return HF_OK;
+}
+
+static bool begin_to_look_back(struct hf_node *node, struct node_agent *a, struct node_ask *ask)
+{
+    if (a->parted[0].name == NULL)
+        return false;
+    if (a->look_back_at == 0)
+        a->look_back_at = node->now + node->policy.look_back;
+    if (ask->stage != ASK_NEW || node->now < a->look_back_at)
+        return false;
+    a->look_back_at = node->now + node->policy.look_back;
+    ask->looks_back = true;
+    ask->looked = false;
+    ask->cursor = 0;
+    return true;
+}
+
+/* Now and then those that it has parted with are looked at, too. A restored etcd may show one
+ * as its own that was over, or that a person had taken from it; and where the past that we saw
+ * seems to be etcd's past still, nobody else would ever tell, and the task would stand for as
+ * long as its owner lives. What etcd says is the truth, so it is offered again. */
+static int look_back(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
+                     struct hf_intent *ret)
+{
+    if (!ask->looks_back && !begin_to_look_back(node, a, ask))
+        return NODE_GO_ON;
+    if (ask->stage == ASK_READ) {
+        if (judge_parted(node, a, ask) != HF_OK)
+            return HF_ENOMEM;
+        ask->stage = ASK_NEW;
+        ask->cursor++;
+    }
+    while (ask->cursor < NODE_PARTED && a->parted[ask->cursor].name != NULL &&
+           hf_node_find_owned(a, a->parted[ask->cursor].name) != NULL)
+        ask->cursor++;
+    if (ask->cursor < NODE_PARTED && a->parted[ask->cursor].name != NULL)
+        return look_at(node, a, ask, a->parted[ask->cursor].name, ret);
+    ask->looks_back = false;
+    ask->cursor = 0;
     return NODE_GO_ON;
 }
 
@@ -248,9 +318,10 @@ int hf_node_claim(struct hf_node *node, struct node_agent *a, struct node_ask *a
 
     /* One after the other, or both would find the same room. */
     if (!has_other_claim(a, ask)) {
-        if (!ask->looked)
+        rc = look_back(node, a, ask, ret);
+        if (rc == NODE_GO_ON && !ask->looked)
             rc = look_at_owned(node, a, ask, ret);
-        else if (ask->stage == ASK_READ)
+        else if (rc == NODE_GO_ON && ask->stage == ASK_READ)
             rc = claim_it(node, a, ask, ret);
         if (rc == NODE_GO_ON && ask->stage != ASK_ANSWERED)
             rc = try_one(node, a, ask, ret);
@@ -262,5 +333,7 @@ int hf_node_claim(struct hf_node *node, struct node_agent *a, struct node_ask *a
         return NODE_GO_ON;
     }
     hf_node_wake(a, ask->until);
+    if (a->parted[0].name != NULL)
+        hf_node_wake(a, a->look_back_at);
     return NODE_GO_ON;
 }

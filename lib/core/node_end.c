@@ -21,6 +21,7 @@ void hf_node_forget_process(struct node_agent *a)
     a->exit_text[0] = a->end_text[0] = '\0';
     while (a->owned_count > 0)
         hf_node_drop_owned(a, a->owned[0].name);
+    hf_node_forget_parted(a);
     hf_node_clear_cells(&a->todo, &a->todo_count, &a->todo_cap);
     hf_node_forget_start(a);
     hf_json_free(a->said);

@@ -34,6 +34,7 @@ enum {
     NODE_LIVES = 8,       /* of one process that are remembered for adoption */
     NODE_TEXT_SIZE = 256, /* of a sentence that is kept */
     NODE_SPREAD = 64,     /* that a claim can choose from at most */
+    NODE_PARTED = 4,      /* tasks that a process had which are looked at again */
 };
 
 enum node_process {
@@ -119,6 +120,7 @@ struct node_ask {
     ProtobufCMessage *reply;   /* the task as it shall be */
     size_t cursor;             /* of a claim: owned tasks that were looked at */
     bool looked;               /* of a claim: all of them were */
+    bool looks_back;           /* of a claim: it is at those that it has parted with */
     bool reread;               /* an attempt was refused, or its outcome is not known */
     bool full;                 /* etcd had no space for it */
     int err;
@@ -152,6 +154,12 @@ struct node_owned {
     bool begun;        /* that it was started is committed */
     bool found;        /* while everything is read: it is still its own, or over */
     bool unheard;      /* it was found in etcd: its process may know nothing of it */
+};
+
+/* A task that an agent had. */
+struct node_parted {
+    char *name; /* NULL: none */
+    bool shown; /* as its own again, when it was last looked at */
 };
 
 /* The record of a start, in one piece: it points into itself, and to the agent. */
@@ -206,6 +214,8 @@ struct node_agent {
     size_t todo_count, todo_cap;
     struct node_owned *owned;
     size_t owned_count, owned_cap;
+    struct node_parted parted[NODE_PARTED]; /* newest first */
+    hf_ms look_back_at; /* when they are looked at again; 0: not decided yet */
 
     struct node_flight flight;
     int64_t wait_rev; /* decided on what was told up to it, or ... */
@@ -497,6 +507,10 @@ int hf_node_rejoin(struct hf_node *node, struct node_agent *a, struct hf_intent 
 struct node_owned *hf_node_find_owned(const struct node_agent *a, const char *task);
 int hf_node_add_owned(struct node_agent *a, const char *task) HF_MUST_CHECK;
 void hf_node_drop_owned(struct node_agent *a, const char *task);
+/* Likewise of one that it really had. Nothing that is mirrored tells when a restored etcd gives
+ * such a task back to it, so the last of them are looked at again. */
+void hf_node_part_with(struct node_agent *a, const char *task);
+void hf_node_forget_parted(struct node_agent *a);
 /* What it owns has to be read anew. */
 void hf_node_unsettle(struct node_agent *a);
 int hf_node_settle(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);

@@ -135,7 +135,7 @@ int hf_node_work(struct hf_node *node, struct node_agent *a, struct node_ask *as
         return NODE_GO_ON;
     }
     if (!hf_node_owns(&a->life, &ask->cell)) {
-        hf_node_drop_owned(a, ask->task);
+        hf_node_part_with(a, ask->task);
         hf_node_answer(ask, HF_ECONFLICT, "the task is not this agent's: it is %s",
                        hf_task_state_name(task->state));
         return NODE_GO_ON;
@@ -169,7 +169,7 @@ void hf_node_ask_done(struct node_agent *a, struct node_ask *ask)
     if (ask->kind == HF_ASK_START && owned != NULL)
         owned->begun = true;
     if (ask->kind == HF_ASK_COMPLETE || ask->kind == HF_ASK_FAIL || ask->kind == HF_ASK_RELEASE)
-        hf_node_drop_owned(a, ask->task);
+        hf_node_part_with(a, ask->task);
 }
 
 /* submit: the id is what makes it happen once. */

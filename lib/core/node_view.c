@@ -17,6 +17,7 @@ struct hf_node_policy hf_node_policy_default(void)
         .start_seconds = 1000,
         .lost_grace = 1000,
         .leaderless_after = 15000,
+        .look_back = 300000,
         .retry = 1000,
         .report_every = 1000,
         .report_quiet = 60000,
@@ -51,6 +52,8 @@ static const char *time_fault(const struct hf_node_policy *p)
         return "node.lost_grace must be 0..1500 ms";
     if (!is_time(p->leaderless_after, 0))
         return "node.leaderless_after must be 0 to 30 days";
+    if (!is_time(p->look_back, 1))
+        return "node.look_back must be positive";
     if (!is_time(p->retry, 1))
         return "node.retry must be positive";
     if (!is_time(p->report_every, 1) || !is_time(p->report_quiet, p->report_every))

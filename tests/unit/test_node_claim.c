@@ -497,6 +497,94 @@ START_TEST(what_a_restored_etcd_gives_back_to_it_is_offered_again)
 }
 END_TEST
 
+/* A restored etcd that nobody has noticed. */
+
+enum { LOOK_BACK = 300000, RETRY = 1000 };
+
+/* It had t; the first time it completed it, the second time a person cancelled it. */
+static void had(bool completed)
+{
+    working();
+    if (!completed)
+        put("tasks/t", TASK_OF("t", "cancelled", ""));
+    ask("a", HF_ASK_COMPLETE, "t");
+    expect(completed ? "reply 3 OK t\n" : "reply 3 ECONFLICT\n");
+    ask("a", HF_ASK_CLAIM, NULL);
+    wait(5000);
+    expect("reply 4 ENOENT\n");
+}
+
+START_TEST(what_it_had_is_offered_again_when_etcd_gives_it_back)
+{
+    had(_i == 0);
+    put_owned("t", "in_progress", LEASE, 104);
+    put_pending("u", "");
+    wait(LOOK_BACK);
+    w.quiet = false;
+    ask("a", HF_ASK_CLAIM, NULL);
+    run_node();
+    ck_assert_int_eq(strncmp(w.log, "read tasks/t\n", 13), 0);
+    ck_assert_ptr_nonnull(strstr(w.log, "reply 5 OK u\n")); /* once may be a stale read */
+    ask("a", HF_ASK_FAIL, "u");
+    wait(RETRY);
+    w.quiet = true;
+    ignore();
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("reply 7 OK t\n");
+    ask("a", HF_ASK_COMPLETE, "t");
+    expect("reply 8 OK t\n");
+    has("tasks/t", "\"state\":\"completed\"");
+}
+END_TEST
+
+START_TEST(what_it_had_is_looked_at_while_it_waits_too)
+{
+    had(true);
+    put_owned("t", "acknowledged", LEASE, 104);
+    wait(LOOK_BACK - 7000);
+    ask("a", HF_ASK_CLAIM, NULL);
+    wait(2000 - 1);
+    expect("");
+    wait(1 + RETRY);
+    expect("reply 5 OK t\n");
+}
+END_TEST
+
+START_TEST(what_it_had_is_looked_at_now_and_then)
+{
+    had(true);
+    wait(LOOK_BACK);
+    w.quiet = false;
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("read tasks/t\n");
+    wait(5000);
+    expect("reply 5 ENOENT\n");
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("");
+}
+END_TEST
+
+/* Of many only the last. */
+START_TEST(not_all_that_it_ever_had_is_looked_at)
+{
+    char id[] = "t0";
+
+    running();
+    for (; id[1] < '6'; id[1]++) {
+        put_pending(id, "");
+        ask("a", HF_ASK_CLAIM, NULL);
+        ignore();
+        ask("a", HF_ASK_START, id);
+        ask("a", HF_ASK_COMPLETE, id);
+        ignore();
+    }
+    wait(LOOK_BACK);
+    w.quiet = false;
+    ask("a", HF_ASK_CLAIM, NULL);
+    expect("read tasks/t5\nread tasks/t4\nread tasks/t3\nread tasks/t2\n");
+}
+END_TEST
+
 static void add_stories(TCase *t)
 {
     tcase_add_test(t, a_claim_is_answered_with_a_task_that_is_committed);
@@ -529,6 +617,10 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_task_that_is_cancelled_amid_its_adoption_is_looked_at_likewise);
     tcase_add_test(t, what_a_restored_etcd_does_not_give_it_any_more_ends_it);
     tcase_add_test(t, what_a_restored_etcd_gives_back_to_it_is_offered_again);
+    tcase_add_loop_test(t, what_it_had_is_offered_again_when_etcd_gives_it_back, 0, 2);
+    tcase_add_test(t, what_it_had_is_looked_at_while_it_waits_too);
+    tcase_add_test(t, what_it_had_is_looked_at_now_and_then);
+    tcase_add_test(t, not_all_that_it_ever_had_is_looked_at);
 }
 
 int main(void)

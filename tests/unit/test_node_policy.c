@@ -21,6 +21,7 @@ CHANGE(start_seconds, start_seconds, -1)
 CHANGE(lost_grace, lost_grace, 1501)
 CHANGE(lost_grace_below, lost_grace, -1)
 CHANGE(leaderless, leaderless_after, -1)
+CHANGE(look_back, look_back, 0)
 CHANGE(retry, retry, 0)
 CHANGE(report, report_every, 0)
 CHANGE(quiet, report_quiet, 999)
@@ -41,10 +42,11 @@ static const struct {
     { no_change, HF_OK },         { no_guests, HF_OK },        { grace, HF_EINVAL },
     { cleanup, HF_EINVAL },       { kill_timeout, HF_EINVAL }, { frozen_max, HF_EINVAL },
     { start_seconds, HF_EINVAL }, { lost_grace, HF_EINVAL },   { lost_grace_below, HF_EINVAL },
-    { leaderless, HF_EINVAL },    { retry, HF_EINVAL },        { report, HF_EINVAL },
-    { quiet, HF_EINVAL },         { heartbeat, HF_EINVAL },    { ping, HF_EINVAL },
-    { max_tasks, HF_EINVAL },     { max_asks, HF_EINVAL },     { spread, HF_EINVAL },
-    { spread_above, HF_EINVAL },  { restart, HF_EINVAL },      { chain, HF_EINVAL },
+    { leaderless, HF_EINVAL },    { look_back, HF_EINVAL },    { retry, HF_EINVAL },
+    { report, HF_EINVAL },        { quiet, HF_EINVAL },        { heartbeat, HF_EINVAL },
+    { ping, HF_EINVAL },          { max_tasks, HF_EINVAL },    { max_asks, HF_EINVAL },
+    { spread, HF_EINVAL },        { spread_above, HF_EINVAL }, { restart, HF_EINVAL },
+    { chain, HF_EINVAL },
 };
 
 START_TEST(a_policy_that_contradicts_itself_is_refused_with_a_sentence)
