@@ -270,6 +270,11 @@ void hfs_check_set_running_max(struct hfs_check *check, uint32_t running_max)
     check->running_max = running_max;
 }
 
+void hfs_check_set_sweep_after(struct hfs_check *check, hf_ms sweep_after)
+{
+    check->sweep_after = sweep_after;
+}
+
 void hfs_check_set_watched(struct hfs_check *check, const struct hf_recover_policy *recover,
                            const struct hf_restart_policy *restart)
 {

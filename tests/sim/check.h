@@ -31,6 +31,10 @@ void hfs_check_set_calm(struct hfs_check *check, bool calm);
 /* So many tasks of one role may run at once; 0: any number. */
 void hfs_check_set_running_max(struct hfs_check *check, uint32_t running_max);
 
+/* No controller removes an agent sooner than so long after its end, or after it was made known.
+ */
+void hfs_check_set_sweep_after(struct hfs_check *check, hf_ms sweep_after);
+
 /* The history is one that was watched (sim/history.h), not made here: these policies hold in
  * it, an agentd is known by its lease, since hosts of one machine share its boot, and what
  * comes next happened up to `slack` before the world's time. */

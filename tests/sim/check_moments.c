@@ -233,3 +233,19 @@ void hfs_check_judge_waits(struct hfs_check *check)
     for (size_t i = 0; i < check->task_count; i++)
         judge_wait_of_task(check, &check->tasks[i]);
 }
+
+/* Whoever was transient is remembered for a while: by whoever asks what became of it, and while
+ * its agentd, which has just made it known, is about to start it. */
+void hfs_check_judge_swept(struct hfs_check *check, const struct c_change *change)
+{
+    const struct c_agent *agent = hfs_check_agent(check, change->key.name);
+    hf_ms since =
+        agent->life.gone_at > agent->spec_since ? agent->life.gone_at : agent->spec_since;
+
+    if (!change->deleted || check->sweep_after == 0 || check->was_restored ||
+        check->writer == NULL || check->writer->role != HFS_CONTROLLER)
+        return;
+    if (check->letter->made_at - since < check->sweep_after)
+        hfs_check_violate(check, "I11 %s is removed %lld ms after it was here", agent->name,
+                          (long long)(check->letter->made_at - since));
+}

@@ -39,7 +39,8 @@ struct c_agent {
     int64_t end_upto;    /* the highest life that anybody has ordered to end */
     bool removed;        /* its spec was there, and was deleted, */
     hfs_rev removed_rev; /* at this revision */
-    hf_ms spec_at;       /* when that was changed last, */
+    hf_ms spec_since;    /* when that was written first, */
+    hf_ms spec_at;       /* and changed last, */
     bool unreadable;     /* and whether to something that nobody can read */
     bool forgotten;      /* it was removed since its last life, with all that was said of it */
     bool holds;          /* its fence policy: it runs on through an outage */
@@ -190,6 +191,7 @@ struct hfs_check {
     struct hf_recover_policy recover;
     struct hf_restart_policy restart;
     uint32_t running_max;
+    hf_ms sweep_after; /* 0: that is not judged */
     struct hfs_check_counts counts;
     struct c_written written[HFS_WRITTEN];
     char violation[512];
@@ -239,6 +241,7 @@ void hfs_check_judge_host(struct hfs_check *check, const struct c_agent *agent,
 void hfs_check_note_withdrawn(struct hfs_check *check, struct c_agent *agent);
 /* What has to be over by now. */
 void hfs_check_judge_waits(struct hfs_check *check);
+void hfs_check_judge_swept(struct hfs_check *check, const struct c_change *change);
 
 /* check_starts.c */
 void hfs_check_judge_spec(struct hfs_check *check, const struct c_agent *agent);

@@ -570,6 +570,8 @@ static void apply_spec(struct hfs_check *check, const struct c_change *change)
     const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)change->record;
 
     agent->spec_at = check->world->now;
+    if (!change->deleted && change->entry->version == 1)
+        agent->spec_since = check->world->now;
     agent->unreadable = spec == NULL && !change->deleted;
     if (agent->unreadable)
         return; /* nobody can read it: what it said before holds */
@@ -641,6 +643,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
                        ((const Holdfast__V1__Report *)record)->incarnation);
         break;
     case HF_KEY_AGENT_EXIT: judge_exit(check, change); break;
+    case HF_KEY_AGENT_SPEC: hfs_check_judge_swept(check, change); break;
     case HF_KEY_TASK: judge_task(check, change); break;
     case HF_KEY_CHECKPOINT: judge_checkpoint(check, change); break;
     case HF_KEY_RECOVERY:

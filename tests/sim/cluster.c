@@ -6,6 +6,10 @@
 
 #include "sim/provoke.h"
 
+/* Machines have been up for at most a month when a history begins: what was never seen must not
+ * count from the boot on, and what would only be wrong after days is. */
+#define UPTIME_MS UINT64_C(2592000000)
+
 static void on_commit(const struct hfs_process *writer, void *arg)
 {
     struct hfs_cluster *cluster = arg;
@@ -104,7 +108,7 @@ static void init_host(struct hfs_cluster *cluster, unsigned number)
     host->process.role = HFS_AGENTD;
     hfs_process_init(&host->machine, &cluster->world, host->name);
     host->process.clock_offset = host->machine.clock_offset =
-        (hf_ms)hfs_random_below(&cluster->dice, 100000000);
+        (hf_ms)hfs_random_below(&cluster->dice, UPTIME_MS);
 }
 
 static void init_controller(struct hfs_cluster *cluster, unsigned number)
@@ -116,7 +120,7 @@ static void init_controller(struct hfs_cluster *cluster, unsigned number)
     hfs_process_init(&controller->process, &cluster->world, controller->name);
     controller->process.is_real = true;
     controller->process.role = HFS_CONTROLLER;
-    controller->process.clock_offset = (hf_ms)hfs_random_below(&cluster->dice, 100000000);
+    controller->process.clock_offset = (hf_ms)hfs_random_below(&cluster->dice, UPTIME_MS);
 }
 
 struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
@@ -141,6 +145,9 @@ struct hfs_cluster *hfs_cluster_new(const struct hfs_cluster_config *cfg,
     cluster->check = hfs_check_new(&cluster->world, cluster->etcd, HFS_NS);
     hfs_check_set_calm(cluster->check, cfg->calm);
     hfs_check_set_running_max(cluster->check, cfg->running_max);
+    hfs_check_set_sweep_after(cluster->check, cfg->sweep_after != 0
+                                                  ? cfg->sweep_after
+                                                  : hf_engine_policy_default().sweep_after);
     cluster->net.on_commit = on_commit;
     cluster->net.on_send = on_send;
     cluster->net.on_served = on_served;

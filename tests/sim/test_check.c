@@ -491,6 +491,29 @@ static void order(hf_ms later)
     erase(&controller, NS "commands/h1/b");
 }
 
+/* First one that was never started, then one that is gone; each in time, then too early. */
+START_TEST(i11_an_agent_that_is_removed_before_its_time)
+{
+    bool lived = _i % 2 != 0, early = _i >= 2;
+
+    hfs_check_set_sweep_after(check, 10 * MINUTE);
+    lead();
+    world.now = 20 * MINUTE;
+    put(&agentd, NS "agents/b/spec", "{\"role\":\"r\",\"transient\":true}", 0);
+    if (lived) {
+        world.now += 20 * MINUTE;
+        put(&agentd, NS "agents/b/live", LIVE_2, LEASE);
+        erase(NULL, NS "agents/b/live");
+    }
+    world.now += 10 * MINUTE - early;
+    erase(&controller, NS "agents/b/spec");
+    if (early)
+        expect("I11");
+    else
+        ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 START_TEST(i11_a_clock_that_is_fast)
 {
     lead();
@@ -871,6 +894,7 @@ int main(void)
     tcase_add_test(t, i10_two_processes_at_once);
     tcase_add_test(t, i11_a_clock_that_goes_back);
     tcase_add_test(t, i11_a_clock_that_is_fast);
+    tcase_add_loop_test(t, i11_an_agent_that_is_removed_before_its_time, 0, 4);
     tcase_add_test(t, i11_a_start_before_the_time_that_was_promised);
     tcase_add_test(t, i11_starts_whose_delays_do_not_grow);
     tcase_add_test(t, i11_starts_that_are_not_counted);

@@ -14,9 +14,10 @@
 #include "schema/json.h"
 #include "support/chaos.h"
 
-#define NS    "n"
-#define ROOT  "/holdfast/n/"
-#define LEASE 42
+#define NS     "n"
+#define ROOT   "/holdfast/n/"
+#define LEASE  42
+#define UPTIME INT64_C(2592000000) /* of the machine: nothing counts from its boot */
 
 enum { KEYS = 128, LOG = 1 << 16, PROCESSES = 512, KEPT = 16 };
 

@@ -373,7 +373,7 @@ static inline void begin_with(const struct hf_node_agent_config *agents, size_t 
 {
     finish(); /* the one before, where a test has several */
     w.rev = 100;
-    w.now = 1000000;
+    w.now = UPTIME;
     w.node = make_node(agents, count, policy);
     ck_assert_ptr_nonnull(w.node);
 }

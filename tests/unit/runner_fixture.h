@@ -20,6 +20,7 @@
 
 #define NS     "/holdfast/default/"
 #define LEADER NS "controller/leader"
+#define UPTIME INT64_C(2592000000) /* of the machine: nothing counts from its boot */
 
 enum { MOST_INTENTS = 16, LOG_SIZE = 4096 };
 
@@ -282,7 +283,7 @@ static inline void reset_toy(void)
     toy.deadline = INT64_MAX;
     memset(&script, 0, sizeof script);
     script.revision = 10;
-    script.now = 1000;
+    script.now = UPTIME;
     script.leader_key = LEADER;
     memset(troubles, 0, sizeof troubles);
     closed = intents_seen = 0;

@@ -7,7 +7,7 @@ static void begin_empty(void)
 {
     policy = hf_engine_policy_default();
     rev = 100;
-    now = 1000;
+    now = UPTIME;
     tells = answers = true;
     shows_guards = false;
     shows_clock = true;

@@ -349,13 +349,13 @@ START_TEST(time_is_told_when_the_decider_wants_it)
 {
     unsigned before;
 
-    toy.deadline = 5000;
+    toy.deadline = UPTIME + 4000;
     start_agentd();
     before = toy.times;
-    hft_script_run(&script, 4900);
+    hft_script_run(&script, UPTIME + 3900);
     ck_assert_uint_eq(toy.times, before);
     toy.deadline = INT64_MAX;
-    hft_script_run(&script, 5000);
+    hft_script_run(&script, UPTIME + 4000);
     ck_assert_uint_eq(toy.times, before + 1);
     stop();
 }
@@ -363,12 +363,12 @@ END_TEST
 
 START_TEST(a_thread_that_stood_still_is_noticed)
 {
-    toy.deadline = 5000;
+    toy.deadline = UPTIME + 4000;
     start_agentd();
-    toy.deadline = 60000;
+    toy.deadline = UPTIME + 59000;
     script.silent = true;
-    script.now = 8001;
-    hft_script_run(&script, 8001);
+    script.now = UPTIME + 7001;
+    hft_script_run(&script, UPTIME + 7001);
     ck_assert_ptr_nonnull(strstr(troubles, "loop:ETIMEOUT"));
     script.silent = false;
     stop();
