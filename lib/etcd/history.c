@@ -1,6 +1,7 @@
 #include "etcd/history.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "etcd/internal.h"
@@ -14,6 +15,7 @@ static void on_answer(const struct hf_range_result *answer, void *arg);
 static void conclude(struct hf_history *history, int err, const char *message)
 {
     history->doubts = 0;
+    history->thorough = false;
     history->fn(err, message, history->arg);
 }
 
@@ -32,39 +34,85 @@ static void send_question(struct hf_history *history, const struct hf_range_requ
     ask_later(history);
 }
 
-static struct hf_bytes witness_key(const struct hf_history *history)
+static struct hf_bytes key_of(const struct hf_witness *witness)
 {
-    return (struct hf_bytes){ .data = history->past.key.data, .len = history->past.key.len };
+    return (struct hf_bytes){ .data = witness->key.data, .len = witness->key.len };
+}
+
+static bool is_there(const struct hf_witness *witness)
+{
+    return witness->key.len > 0;
+}
+
+/* The newest of before that revision; NULL: none. */
+static struct hf_witness *find_before(struct hf_history *history, hf_rev rev)
+{
+    struct hf_witness *list = history->past.witnesses;
+
+    for (size_t i = 0; i < HF_WITNESSES && is_there(&list[i]); i++) {
+        if (list[i].mod_rev < rev)
+            return &list[i];
+    }
+    return NULL;
+}
+
+/* The one that was asked about, unless newer ones have taken its place. */
+static struct hf_witness *find_asked(struct hf_history *history)
+{
+    struct hf_witness *found = find_before(history, history->asked.mod_rev + 1);
+
+    return found != NULL && found->mod_rev == history->asked.mod_rev ? found : NULL;
+}
+
+/* About a key at the revision of a change, where that can be asked for. */
+static void ask_about(struct hf_history *history, const struct hf_witness *witness)
+{
+    history->asked = *witness;
+    history->asked.key = (struct hf_buf){ 0 };
+    history->asked_before = false;
+    send_question(history, &(struct hf_range_request){
+                               .range.key = key_of(witness),
+                               .revision = witness->compacted ? 0 : witness->mod_rev });
 }
 
 static void ask(struct hf_history *history)
 {
-    struct hf_range_request request = { .range.key = history->readable, .keys_only = true };
-
     history->asked_rev = history->past.revision;
+    if (is_there(&history->past.witnesses[0])) {
+        ask_about(history, &history->past.witnesses[0]);
+        return;
+    }
     history->asked = (struct hf_witness){ 0 };
     history->asked_before = false;
-    if (history->past.key.len > 0) {
-        history->asked = history->past.witness;
-        request.keys_only = false;
-        request.range.key = witness_key(history);
-        request.revision = history->asked.compacted ? 0 : history->asked.mod_rev;
-    }
-    send_question(history, &request);
+    send_question(history, &(struct hf_range_request){ .range.key = history->readable,
+                                                       .keys_only = true });
 }
 
 /* That a key is not there is a poor witness, since another history may lack it as well: it must
  * have been there one revision earlier, too. False when there is nothing more to ask. */
 static bool ask_before(struct hf_history *history)
 {
+    const struct hf_witness *witness = find_asked(history);
+
     if (!history->asked.deleted || history->asked.compacted || history->asked_before ||
-        history->past.key.len == 0 || history->past.witness.mod_rev != history->asked.mod_rev)
+        witness == NULL)
         return false;
     history->asked_before = true;
     send_question(history,
-                  &(struct hf_range_request){ .range.key = witness_key(history),
+                  &(struct hf_range_request){ .range.key = key_of(witness),
                                               .keys_only = true,
                                               .revision = history->asked.mod_rev - 1 });
+    return true;
+}
+
+/* What was asked about is as it was: now an older one. False: there is none. */
+static bool ask_next(struct hf_history *history)
+{
+    const struct hf_witness *witness = find_before(history, history->asked.mod_rev);
+
+    if (!history->thorough || witness == NULL)
+        return false;
+    ask_about(history, witness);
     return true;
 }
 
@@ -117,6 +165,29 @@ static bool agrees(const struct hf_history *history, const struct hf_range_resul
     return asked->compacted ? may_follow(asked, answer) : is_witness(asked, answer);
 }
 
+/* One is as it was. */
+static void go_on(struct hf_history *history)
+{
+    if (!ask_before(history) && !ask_next(history))
+        conclude(history, HF_OK, "");
+}
+
+static void on_compacted(struct hf_history *history)
+{
+    struct hf_witness *witness = find_asked(history);
+
+    if (history->asked_before) { /* what could be asked was right */
+        go_on(history);
+        return;
+    }
+    if (witness == NULL) {
+        ask(history);
+        return;
+    }
+    witness->compacted = true;
+    ask_about(history, witness);
+}
+
 static void on_answer(const struct hf_range_result *answer, void *arg)
 {
     struct hf_history *history = arg;
@@ -131,18 +202,10 @@ static void on_answer(const struct hf_range_result *answer, void *arg)
             doubt(history);
         else if (!agrees(history, answer))
             conclude(history, HF_EHISTORY, "etcd has another past than the one we saw");
-        else if (!ask_before(history))
-            conclude(history, HF_OK, "");
+        else
+            go_on(history);
         return;
-    case HF_ECOMPACT:
-        if (history->asked_before) { /* what could be asked was right */
-            conclude(history, HF_OK, "");
-            return;
-        }
-        if (history->past.witness.mod_rev == history->asked.mod_rev)
-            history->past.witness.compacted = true;
-        ask(history);
-        return;
+    case HF_ECOMPACT: on_compacted(history); return;
     case HF_EHISTORY: doubt(history); return;
     default: conclude(history, answer->result.err, answer->result.message); return;
     }
@@ -151,12 +214,9 @@ static void on_answer(const struct hf_range_result *answer, void *arg)
 void hf_history_init(struct hf_history *history, struct hf_etcd *etcd, struct hf_bytes readable,
                      hf_history_fn fn, void *arg)
 {
-    *history = (struct hf_history){ .etcd = etcd,
-                                    .readable = readable,
-                                    .fn = fn,
-                                    .arg = arg,
-                                    .past.key.limit = LARGEST_KEY,
-                                    .again = { .fn = ask_again } };
+    *history = (struct hf_history){
+        .etcd = etcd, .readable = readable, .fn = fn, .arg = arg, .again = { .fn = ask_again }
+    };
 }
 
 void hf_history_cancel(struct hf_history *history)
@@ -177,7 +237,6 @@ void hf_history_resume(struct hf_history *history, struct hf_recall *past)
 {
     hf_recall_done(&history->past);
     history->past = *past;
-    history->past.key.limit = LARGEST_KEY;
     *past = (struct hf_recall){ 0 };
 }
 
@@ -210,40 +269,82 @@ bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_heade
     return true;
 }
 
+/* Where a change belongs: before those that are older, and in the place of one of the same
+ * revision unless that says more, as a longer value does. HF_WITNESSES: nowhere. */
+static size_t find_place(const struct hf_history *history, const struct hf_kv *kv)
+{
+    const struct hf_witness *list = history->past.witnesses;
+    size_t at = 0;
+
+    while (at < HF_WITNESSES && is_there(&list[at]) && list[at].mod_rev > kv->mod_rev)
+        at++;
+    if (at < HF_WITNESSES && is_there(&list[at]) && list[at].mod_rev == kv->mod_rev &&
+        kv->value.len < list[at].value_len)
+        return HF_WITNESSES;
+    return at;
+}
+
+/* Room for one there: the oldest goes, or who was of that very revision. */
+static struct hf_witness *make_room(struct hf_history *history, size_t at, hf_rev rev)
+{
+    struct hf_witness *list = history->past.witnesses;
+    struct hf_witness spare = list[HF_WITNESSES - 1];
+
+    if (!is_there(&list[at]) || list[at].mod_rev == rev)
+        return &list[at];
+    memmove(&list[at + 1], &list[at], (HF_WITNESSES - 1 - at) * sizeof *list);
+    list[at] = spare;
+    return &list[at];
+}
+
+/* Without memory for its key it is none; the others close up. */
+static void drop(struct hf_history *history, struct hf_witness *witness)
+{
+    struct hf_witness *last = &history->past.witnesses[HF_WITNESSES - 1];
+    struct hf_buf key = witness->key;
+
+    memmove(witness, witness + 1, (size_t)(last - witness) * sizeof *witness);
+    *last = (struct hf_witness){ .key = key };
+    hf_buf_clear(&last->key);
+}
+
 void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bool listed)
 {
     bool deleted = kv->version == 0;
+    size_t at = find_place(history, kv);
+    struct hf_witness *witness;
+    struct hf_buf key;
 
-    if (kv->mod_rev < history->past.witness.mod_rev && history->past.key.len > 0)
-        return;
-    /* Of one revision the longest value is the best witness: it says the most. */
-    if (kv->mod_rev == history->past.witness.mod_rev && history->past.key.len > 0 &&
-        kv->value.len < history->past.witness.value_len)
+    if (at == HF_WITNESSES)
         return;
     if (deleted && listed) /* some time ago, nobody knows when: no witness */
         return;
-    hf_buf_clear(&history->past.key);
-    hf_buf_append(&history->past.key, kv->key.data, kv->key.len);
-    if (history->past.key.err != HF_OK) { /* without a witness the revision alone must do */
-        hf_buf_clear(&history->past.key);
-        return;
-    }
-    history->past.witness =
-        (struct hf_witness){ .create_rev = kv->create_rev,
-                             .mod_rev = kv->mod_rev,
-                             .version = kv->version,
-                             .value_len = kv->value.len,
-                             .value_hash = hf_hash(0, kv->value.data, kv->value.len),
-                             .deleted = deleted };
+    witness = make_room(history, at, kv->mod_rev);
+    key = witness->key;
+    key.limit = LARGEST_KEY;
+    hf_buf_clear(&key);
+    hf_buf_append(&key, kv->key.data, kv->key.len);
+    *witness = (struct hf_witness){ .key = key,
+                                    .create_rev = kv->create_rev,
+                                    .mod_rev = kv->mod_rev,
+                                    .version = kv->version,
+                                    .value_len = kv->value.len,
+                                    .value_hash = hf_hash(0, kv->value.data, kv->value.len),
+                                    .deleted = deleted };
+    if (key.err != HF_OK)
+        drop(history, witness);
 }
 
 hf_rev hf_history_get_vouched(const struct hf_history *history)
 {
-    return history->past.key.len > 0 ? history->past.witness.mod_rev : 0;
+    const struct hf_witness *newest = &history->past.witnesses[0];
+
+    return is_there(newest) ? newest->mod_rev : 0;
 }
 
-void hf_history_check(struct hf_history *history)
+void hf_history_check(struct hf_history *history, bool thorough)
 {
+    history->thorough |= thorough;
     if (!hf_history_is_checking(history))
         ask(history);
 }

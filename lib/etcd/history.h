@@ -24,8 +24,9 @@ struct hf_history {
 
     struct hf_call *call;
     hf_rev asked_rev;        /* the newest revision when the call was made ... */
-    struct hf_witness asked; /* ... and the witness: both go on meanwhile */
+    struct hf_witness asked; /* ... and a witness, without its key: both go on meanwhile */
     bool asked_before;       /* the call is about the revision before a deletion */
+    bool thorough;           /* all witnesses are asked about, not only the newest */
     struct hf_timer again;
     unsigned doubts; /* answers in a row that looked like an older history */
 };
@@ -52,11 +53,12 @@ bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_heade
  * list, so that the revision of a deletion need not be its own. */
 void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bool listed);
 
-/* Asks; `fn` comes once, later. A no-op while an earlier question is open. */
-void hf_history_check(struct hf_history *history);
+/* Asks; `fn` comes once, later. While an earlier question is open that is asked to its end.
+ * `thorough`: about everything that is remembered, as whoever was away for a while should. */
+void hf_history_check(struct hf_history *history, bool thorough);
 
 /* The revision up to which a history that passed the check is the one that we saw: that of the
- * witness. 0: there is none. */
+ * newest witness. 0: there is none. */
 hf_rev hf_history_get_vouched(const struct hf_history *history);
 
 /* Forgets the question that is open, if one is: whoever was asked is not trusted to answer. */

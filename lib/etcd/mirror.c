@@ -498,7 +498,7 @@ static void on_retry(struct hf_timer *timer)
     if (is_idle(mirror) && mirror->history.past.revision == 0)
         begin_list(mirror);
     else if (is_idle(mirror))
-        hf_history_check(&mirror->history);
+        hf_history_check(&mirror->history, true);
     leave(mirror);
 }
 
@@ -510,7 +510,7 @@ static void on_inspect(struct hf_timer *timer)
     hf_timer_start(&mirror->etcd->timers, timer,
                    hf_etcd_now(mirror->etcd) + mirror->cfg.history_every);
     if (mirror->watch != NULL)
-        hf_history_check(&mirror->history);
+        hf_history_check(&mirror->history, false);
 }
 
 static void arm_resync(struct hf_mirror *mirror)

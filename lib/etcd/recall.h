@@ -10,8 +10,13 @@
 #include "base/buf.h"
 #include "etcd/result.h"
 
+/* The newest changes, of different revisions. One alone may come again in another history, at
+ * the same revision, where somebody repeats the write; not all that was seen does. */
+enum { HF_WITNESSES = 4 };
+
 /* A key as it was at one revision. */
 struct hf_witness {
+    struct hf_buf key; /* empty: there is no witness */
     hf_rev create_rev;
     hf_rev mod_rev;
     int64_t version;     /* 0: it was not there */
@@ -23,24 +28,25 @@ struct hf_witness {
 
 /* Zero-initialise: nothing was seen. */
 struct hf_recall {
-    uint64_t cluster_id; /* 0: not known yet */
-    hf_rev revision;     /* newest that etcd has told of */
-    struct hf_buf key;   /* of the witness; empty when there is none */
-    struct hf_witness witness;
+    uint64_t cluster_id;                       /* 0: not known yet */
+    hf_rev revision;                           /* newest that etcd has told of */
+    struct hf_witness witnesses[HF_WITNESSES]; /* newest first */
 };
 
 /* Everything seen belongs to another history: nothing was seen of this one. */
-static inline void hf_recall_forget(struct hf_recall *past)
+static inline void hf_recall_forget(struct hf_recall *recall)
 {
-    hf_buf_clear(&past->key);
-    past->cluster_id = 0;
-    past->revision = 0;
+    for (size_t i = 0; i < HF_WITNESSES; i++)
+        hf_buf_clear(&recall->witnesses[i].key);
+    recall->cluster_id = 0;
+    recall->revision = 0;
 }
 
-static inline void hf_recall_done(struct hf_recall *past)
+static inline void hf_recall_done(struct hf_recall *recall)
 {
-    hf_buf_done(&past->key);
-    *past = (struct hf_recall){ 0 };
+    for (size_t i = 0; i < HF_WITNESSES; i++)
+        hf_buf_done(&recall->witnesses[i].key);
+    *recall = (struct hf_recall){ 0 };
 }
 
 #endif

@@ -212,7 +212,7 @@ START_TEST(w12_a_stale_list_neither_brings_back_what_was_deleted_nor_resets)
     tell(rev, rev);
     until_events(3);
     lists = stats().lists;
-    hft_fake_be_stale(fake, old, 2, 1); /* the looks at the history are true, the list is not */
+    hft_fake_be_stale(fake, old, 4, 1); /* the looks at the history are true, the list is not */
     hf_mirror_resync(follower.mirror);
     while (stats().lists == lists)
         (void)uv_run(&client.loop.uv, UV_RUN_ONCE);
