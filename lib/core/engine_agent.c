@@ -63,6 +63,14 @@ static bool is_new_process(const struct hf_agent *agent)
     return live != NULL && (past == NULL || strcmp(past->instance_id, live->instance_id) != 0);
 }
 
+/* Somebody may have spoken of it long before, as a person does who wants it stopped. */
+static bool is_made_known(const struct hf_engine *e, const struct hf_agent *agent)
+{
+    return e->changing == HF_KEY_AGENT_SPEC && agent->live.seen.create_rev == 0 &&
+           agent->spec.seen.mod_rev != 0 &&
+           agent->spec.seen.create_rev == agent->spec.seen.mod_rev;
+}
+
 bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
 {
     struct hf_agent_state *state = hf_agent_state(agent);
@@ -78,6 +86,8 @@ bool hf_engine_note_agent(struct hf_engine *e, struct hf_agent *agent)
 
         state->asked = health != NULL && health->inquiry != NULL && !health->inquiry->answered;
     }
+    if (is_made_known(e, agent))
+        state->life_at = e->now;
     if (agent->live.seen.create_rev != state->life || !known) {
         state->life = agent->live.seen.create_rev;
         state->life_at = e->now;
@@ -225,11 +235,12 @@ static int sweep(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
                  struct hf_intent *ret)
 {
     static const char WHY[] = "it was transient, and its end is long ago";
-    hf_ms since = hf_agent_gone_rev(agent) != 0 ? hf_agent_gone_at(agent)
-                                                : hf_agent_state(agent)->life_at;
+    hf_ms since = hf_agent_state(agent)->life_at; /* or made known again since it was gone */
     struct hf_seen spec = hf_lean_cell_seen(&agent->spec);
 
     (void)death;
+    if (hf_agent_gone_rev(agent) != 0 && hf_agent_gone_at(agent) > since)
+        since = hf_agent_gone_at(agent);
     if (!hf_agent_spec(agent)->transient || agent->tasks != NULL || agent->commands != NULL)
         return 0;
     if (e->now < since + e->policy.sweep_after) {

@@ -54,7 +54,8 @@ struct hf_item {
  * change needs stands last, so that it shares a cache line with the name. */
 
 struct hf_agent_state {
-    hf_ms life_at;            /* when `life` came; or anything first, while none was seen */
+    hf_ms life_at;            /* when `life` came; or its spec, or else anything first, while
+                               * none was seen */
     hf_ms health_at;          /* when we last wrote its health for its own sake */
     int64_t join_told;        /* the audit trail tells of lives up to this revision, */
     int64_t end_told;         /* and of their ends */

@@ -439,6 +439,21 @@ START_TEST(what_is_transient_and_has_not_begun_yet_is_not_swept)
 }
 END_TEST
 
+/* A person may have spoken of it before, or it was here and was removed. */
+START_TEST(what_is_transient_is_not_swept_because_it_was_known_before_its_spec)
+{
+    put("wanted/c", "{\"state\":\"stopped\"}");
+    pass(7200000);
+    ignore();
+    put("agents/c/spec", "{\"role\":\"r\",\"launcher\":\"w\",\"transient\":true}");
+    pass(599999);
+    ck_assert_str_ne(get("agents/c/spec"), "");
+    put("agents/c/spec", "{\"role\":\"r\",\"launcher\":\"v\",\"transient\":true}");
+    pass(1); /* that it is another now is not the beginning */
+    ck_assert_str_eq(get("agents/c/spec"), "");
+}
+END_TEST
+
 START_TEST(a_stall_of_our_own_begins_every_suspicion_anew)
 {
     task_is_owned("t", "in_progress", "a");
@@ -485,6 +500,7 @@ int main(void)
     tcase_add_test(t, others_start_what_is_external);
     tcase_add_test(t, what_was_transient_is_swept);
     tcase_add_test(t, what_is_transient_and_has_not_begun_yet_is_not_swept);
+    tcase_add_test(t, what_is_transient_is_not_swept_because_it_was_known_before_its_spec);
     tcase_add_test(t, a_stall_of_our_own_begins_every_suspicion_anew);
     return run("core/engine deaths", t);
 }
