@@ -31,6 +31,10 @@ void hfs_check_set_calm(struct hfs_check *check, bool calm);
 /* So many tasks of one role may run at once; 0: any number. */
 void hfs_check_set_running_max(struct hfs_check *check, uint32_t running_max);
 
+/* A Txn is kept back, with every other attempt at it: whoever sent it waits for what becomes of
+ * it. */
+void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter);
+
 /* No controller removes an agent sooner than so long after its end, or after it was made known.
  */
 void hfs_check_set_sweep_after(struct hfs_check *check, hf_ms sweep_after);

@@ -109,9 +109,10 @@ struct c_task {
     size_t poison_count;
     char op_ids[3][HFS_NAME];
     hf_ms taken_at, reset_at;
-    int32_t resets;   /* since a success or a person's word, */
-    int32_t attempts; /* and as its record counts them */
-    hf_ms next_at;    /* that was promised, on the cluster clock; 0: none */
+    hf_ms withheld_at; /* when a Txn that compares it was last kept back; 0: never */
+    int32_t resets;    /* since a success or a person's word, */
+    int32_t attempts;  /* and as its record counts them */
+    hf_ms next_at;     /* that was promised, on the cluster clock; 0: none */
     char reserved_for[HFS_NAME];
     char owner_instance[HFS_NAME]; /* of its owner, when it became that */
     hf_ms runs_at;                 /* when it last became pending, from a state in which ... */

@@ -37,6 +37,27 @@ void hfs_check_judge_spec(struct hfs_check *check, const struct c_agent *agent)
 
 /* Orders. */
 
+void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter)
+{
+    const struct hfs_txn *txn = &letter->request->txn;
+    char scratch[HF_KEY_SIZE];
+    struct hf_key key;
+
+    for (size_t i = 0; i < txn->compare_count; i++) {
+        if (hf_key_parse(check->ns, txn->compares[i].key, scratch, &key, NULL) == HF_OK &&
+            key.kind == HF_KEY_TASK)
+            hfs_check_task(check, key.name)->withheld_at = check->world->now;
+    }
+}
+
+/* Nothing is decided about it while what became of that is not known. */
+static bool is_waited_for(const struct hfs_check *check, const struct c_task *task)
+{
+    enum { UNKNOWN_MS = 15000 };
+
+    return task->withheld_at != 0 && check->letter->made_at - task->withheld_at < UNKNOWN_MS;
+}
+
 static bool is_changed(const struct hfs_check *check, const char *task)
 {
     for (size_t i = 0; i < check->change_count; i++) {
@@ -56,7 +77,15 @@ static bool is_due(const struct hfs_check *check, const struct c_agent *agent,
             task->state == HOLDFAST__V1__TASK__STATE__in_progress) &&
            task->owner_rev == agent->life.create_rev && agent->exit_rev == task->owner_rev &&
            task->attempt == 0 && task->attempts == 0 && task->outcomes == 0 && !task->rooted &&
-           !is_changed(check, task->name);
+           !is_waited_for(check, task) && !is_changed(check, task->name);
+}
+
+/* A slow line has not brought it the end of that life yet: what it orders still follows from
+ * the end of the one before. */
+static bool is_untold(const struct hfs_check *check, const struct c_agent *agent)
+{
+    return check->letter->known_rev < agent->exit_mod &&
+           check->writer->listed_at < agent->exit_at;
 }
 
 /* The first recovery is at once, and the task goes with its owner's successor. Whoever orders
@@ -70,7 +99,7 @@ void hfs_check_judge_left(struct hfs_check *check, const struct c_agent *agent,
 
     if (hfs_check_is_blind(check) || hfs_check_was_blind(check, REST_MS) ||
         check->was_restored || check->watched || command == NULL || command->task[0] != '\0' ||
-        check->letter->made_at - agent->exit_at < LAG_MS ||
+        check->letter->made_at - agent->exit_at < LAG_MS || is_untold(check, agent) ||
         hf_backoff_count(&agent->recovered, check->recover.agent_window,
                          check->letter->made_at) >= check->recover.agent_limit)
         return;

@@ -252,6 +252,7 @@ struct hf_call *hfs_call_start(struct hfs_client *client, const struct hfs_reque
                               .spec = *spec,
                               .letter = hfs_letter_new(request, client->net->world->now),
                               .timer = { .fn = on_timer, .process = client->process } };
+    call->letter->known_rev = client->process->told_rev;
     call->deadline = now_of(client) + (spec->timeout > 0 ? spec->timeout : TIMEOUT_MS);
     if (call->next != NULL)
         call->next->prev = call; /* NOLINT(clang-analyzer-unix.Malloc): the list has no dead */

@@ -87,8 +87,9 @@ struct hfs_letter {
     unsigned refs;
     struct hfs_request *request;
     hf_ms made_at;
-    unsigned applied; /* how often: a Txn whose compares held */
-    bool withheld;    /* no copy of it comes but the one that is kept back */
+    int64_t known_rev; /* the newest change that whoever made it had been told by a watch */
+    unsigned applied;  /* how often: a Txn whose compares held */
+    bool withheld;     /* no copy of it comes but the one that is kept back */
 };
 
 struct hfs_letter *hfs_letter_new(const struct hfs_request *request, hf_ms now);

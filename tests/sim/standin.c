@@ -280,6 +280,7 @@ struct hf_watch {
     struct hf_timer watchdog;
     hf_ms heard_at;
     bool probing;
+    bool whole; /* it follows prefixes, not one key */
     size_t live;
     unsigned depth; /* handlers that are running */
     bool closed;
@@ -361,6 +362,14 @@ static void on_created(size_t range, void *arg)
     leave(watch);
 }
 
+static void note_told(struct hf_watch *watch, hf_rev revision)
+{
+    struct hfs_process *process = watch->client->process;
+
+    if (watch->whole && revision > process->told_rev)
+        process->told_rev = revision;
+}
+
 static void tell(struct hf_watch *watch, size_t range, const struct hfs_batch *batch)
 {
     Etcdserverpb__ResponseHeader header = ETCDSERVERPB__RESPONSE_HEADER__INIT;
@@ -392,6 +401,7 @@ static void tell(struct hf_watch *watch, size_t range, const struct hfs_batch *b
     message.header = &header;
     message.n_events = batch->count;
     message.events = list;
+    note_told(watch, kvs[batch->count - 1].mod_revision);
     watch->cfg.handler->on_events(range, &message, true, watch->cfg.arg);
     free(kvs);
     free(list);
@@ -433,6 +443,7 @@ int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_config *cfg,
     watch->client = client;
     watch->cfg = *cfg;
     watch->cfg.ranges = NULL;
+    watch->whole = cfg->range_count > 0 && cfg->ranges[0].bounds->end.len > 0;
     watch->watchdog.fn = on_watchdog;
     watch->heard_at = hfs_process_now(client->process);
     watch->probing = true; /* the confirmations are due */

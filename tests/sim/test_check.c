@@ -28,6 +28,7 @@ static void serve_late(const struct hfs_process *from, const struct hfs_request 
     struct hfs_answer *answer = NULL;
     int leader = hfs_etcd_get_leader(etcd);
 
+    letter->known_rev = from != NULL ? from->told_rev : 0;
     ck_assert_int_ge(leader, 0);
     ck_assert_int_eq(hfs_etcd_serve(etcd, (unsigned)leader, request, &answer), HFS_ANSWERED);
     ck_assert_int_eq(answer->err, HF_OK);
@@ -142,6 +143,7 @@ static void setup(void)
     hfs_process_init(&controller, &world, "c1");
     agentd.role = HFS_AGENTD;
     controller.role = HFS_CONTROLLER;
+    controller.told_rev = INT64_MAX;
     grant(&agentd, LEASE);
     grant(&controller, OTHER_LEASE);
     put(&agentd, NS "agents/a/live", LIVE_1, LEASE); /* at revision 2 */
@@ -741,6 +743,14 @@ START_TEST(i9_a_start_without_the_task_that_it_died_with)
 }
 END_TEST
 
+START_TEST(a_start_by_one_that_was_not_told_of_the_end_yet)
+{
+    controller.told_rev = 1;
+    start_again(START, 2000);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 START_TEST(i9_a_start_with_the_task_that_it_died_with)
 {
     start_again("{\"id\":\"x\",\"host\":\"h1\",\"task\":\"t\"}", 2000);
@@ -910,6 +920,7 @@ int main(void)
     tcase_add_test(t, f_what_was_gone_when_that_was_asked);
     tcase_add_test(t, f_another_whose_lease_is_none_of_its_agentd);
     tcase_add_test(t, i9_a_start_without_the_task_that_it_died_with);
+    tcase_add_test(t, a_start_by_one_that_was_not_told_of_the_end_yet);
     tcase_add_test(t, i9_a_start_with_the_task_that_it_died_with);
     tcase_add_test(t, a_start_by_one_that_rests_from_what_it_had_missed);
     tcase_add_test(t, i9_a_start_by_one_that_has_rested);

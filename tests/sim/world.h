@@ -44,8 +44,9 @@ struct hfs_process {
     bool reads_first; /* when it goes on: what came for it goes before what was due */
     hf_ms turn_max;   /* a slow loop: each turn takes up to so long; 0: no time at all */
     enum hfs_path paths[HFS_MEMBERS];
-    bool is_real;    /* it runs the code under test */
-    hf_ms listed_at; /* when it was last told everything that it follows */
+    bool is_real;     /* it runs the code under test */
+    hf_ms listed_at;  /* when it was last told everything that it follows, */
+    int64_t told_rev; /* and the newest change of it that a watch told */
 };
 
 /* Lives inside its owner. Set `fn`, and `process` unless it belongs to the world itself. */
