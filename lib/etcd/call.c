@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <grpc/byte_buffer_reader.h>
 #include <grpc/support/alloc.h>
 
 #include "base/alloc.h"
@@ -70,12 +71,15 @@ static void release(struct hf_call *call)
     hf_etcd_on_released(etcd);
 }
 
-static void finish(struct hf_call *call, struct hf_etcd_result result, struct hf_bytes body)
+static void finish(struct hf_call *call, struct hf_etcd_result result,
+                   const struct hf_bytes *pieces, size_t piece_count)
 {
     struct hf_etcd *etcd = call->etcd;
     struct hf_outcome outcome = {
         .result = result,
-        .body = body,
+        .pieces = pieces,
+        .piece_count = piece_count,
+        .body = piece_count == 1 ? pieces[0] : (struct hf_bytes){ 0 },
         .fn = call->spec.fn,
         .arg = call->spec.arg,
         .lease = call->spec.lease,
@@ -97,7 +101,7 @@ static void fail(struct hf_call *call, int err, bool unknown, const char *messag
     finish(call,
            (struct hf_etcd_result){
                .err = err, .maybe_applied = unknown || call->resent > 0, .message = message },
-           (struct hf_bytes){ 0 });
+           NULL, 0);
 }
 
 static void wait_until(struct hf_call *call, hf_ms at)
@@ -289,20 +293,65 @@ static void on_failure(struct hf_call *call, const char *message)
         fail(call, status.err, status.unknown, message);
 }
 
-static void on_success(struct hf_call *call, grpc_byte_buffer *body)
+static const struct hf_etcd_result SUCCESS = { .err = HF_OK, .message = "" };
+static const char UNREADABLE[] = "an answer that cannot be decompressed";
+
+/* The bytes are in the slice itself when they are few. */
+static struct hf_bytes bytes_in(const grpc_slice *slice)
+{
+    return (struct hf_bytes){ .data = GRPC_SLICE_START_PTR(*slice),
+                              .len = GRPC_SLICE_LENGTH(*slice) };
+}
+
+static void tell_whole(struct hf_call *call, grpc_byte_buffer *body)
 {
     struct hf_etcd *etcd = call->etcd;
+    struct hf_bytes bytes;
     grpc_slice whole;
 
-    take_note(call, &(struct hf_status){ .err = HF_OK });
     if (!hf_slice_take(body, &whole)) {
-        fail(call, HF_ECORRUPT, true, "an answer that cannot be decompressed");
+        fail(call, HF_ECORRUPT, true, UNREADABLE);
         return;
     }
-    finish(call, (struct hf_etcd_result){ .err = HF_OK, .message = "" },
-           (struct hf_bytes){ .data = GRPC_SLICE_START_PTR(whole),
-                              .len = GRPC_SLICE_LENGTH(whole) });
+    bytes = bytes_in(&whole);
+    finish(call, SUCCESS, &bytes, 1);
     hf_etcd_drop_message(etcd, whole);
+}
+
+static void tell_slices(struct hf_call *call, const grpc_slice_buffer *slices)
+{
+    struct hf_etcd *etcd = call->etcd;
+    struct hf_bytes *pieces = hf_arena_alloc(&etcd->arena, slices->count * sizeof *pieces + 1);
+
+    for (size_t i = 0; pieces != NULL && i < slices->count; i++)
+        pieces[i] = bytes_in(&slices->slices[i]);
+    if (pieces != NULL)
+        finish(call, SUCCESS, pieces, slices->count);
+    else
+        fail(call, HF_ENOMEM, true, hf_err_text(HF_ENOMEM));
+    hf_etcd_drop_message(etcd, grpc_empty_slice());
+}
+
+static void tell_in_pieces(struct hf_call *call, grpc_byte_buffer *body)
+{
+    grpc_byte_buffer_reader reader;
+
+    if (grpc_byte_buffer_reader_init(&reader, body)) {
+        tell_slices(call, &reader.buffer_out->data.raw.slice_buffer);
+        grpc_byte_buffer_reader_destroy(&reader);
+    } else {
+        fail(call, HF_ECORRUPT, true, UNREADABLE);
+    }
+    grpc_byte_buffer_destroy(body);
+}
+
+static void on_success(struct hf_call *call, grpc_byte_buffer *body)
+{
+    take_note(call, &(struct hf_status){ .err = HF_OK });
+    if (call->spec.in_pieces)
+        tell_in_pieces(call, body);
+    else
+        tell_whole(call, body);
 }
 
 static void on_answer(struct hf_tag *tag, bool ok)

@@ -15,7 +15,9 @@ typedef void (*hf_any_fn)(void);
 /* What an answer is made from. */
 struct hf_outcome {
     struct hf_etcd_result result;
-    struct hf_bytes body; /* the packed answer; empty on failure */
+    const struct hf_bytes *pieces; /* the packed answer as it came; none on failure */
+    size_t piece_count;
+    struct hf_bytes body; /* the same in one piece, unless the spec says `in_pieces` */
     hf_any_fn fn;         /* the caller's */
     void *arg;
     int64_t lease; /* the decoder's, as in the spec */
@@ -34,6 +36,7 @@ struct hf_call_spec {
     bool without_token;    /* the log-in itself */
     hf_ms timeout;         /* 0: the client's */
     hf_ms attempt_timeout; /* 0: the client's */
+    bool in_pieces;        /* the answer may be large: it is not put together for the decoder */
     hf_decode_fn decode;
     hf_any_fn fn;
     void *arg;

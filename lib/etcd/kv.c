@@ -109,12 +109,10 @@ static bool kv_in(struct hf_bytes bytes, struct hf_kv *kv)
     return !wire.broken;
 }
 
-bool hf_range_decode(struct hf_bytes body, struct hf_kv *kvs, struct hf_range_result *result)
+static bool decode_run(struct hf_bytes run, struct hf_kv *kvs, struct hf_range_result *result)
 {
-    struct hf_wire wire = { .rest = body };
+    struct hf_wire wire = { .rest = run };
 
-    *result = (struct hf_range_result){ .result = result->result, .kvs = kvs };
-    result->result.header = (struct hf_etcd_header){ 0 };
     while (hf_wire_next(&wire)) {
         switch (wire.tag) {
         case HF_WIRE_BYTES(1):
@@ -134,20 +132,45 @@ bool hf_range_decode(struct hf_bytes body, struct hf_kv *kvs, struct hf_range_re
     return !wire.broken;
 }
 
+bool hf_range_decode(const struct hf_bytes *runs, size_t run_count, struct hf_kv *kvs,
+                     struct hf_range_result *result)
+{
+    *result = (struct hf_range_result){ .result = result->result, .kvs = kvs };
+    result->result.header = (struct hf_etcd_header){ 0 };
+    for (size_t i = 0; i < run_count; i++) {
+        if (!decode_run(runs[i], kvs, result))
+            return false;
+    }
+    return true;
+}
+
+/* The answer is read where gRPC put it: only pairs that cross from one of its pieces to the
+ * next are copied. */
+static int decode_pieces(struct hf_arena *arena, const struct hf_bytes *pieces, size_t count,
+                         struct hf_range_result *result)
+{
+    struct hf_bytes *runs = hf_arena_alloc(arena, 2 * count * sizeof *runs + 1);
+    struct hf_kv *kvs;
+    size_t run_count;
+    int err = runs != NULL ? hf_wire_cut(pieces, count, arena, runs, &run_count) : HF_ENOMEM;
+
+    if (err != HF_OK)
+        return err;
+    if (!hf_range_decode(runs, run_count, NULL, result)) /* counts */
+        return HF_ECORRUPT;
+    kvs = hf_arena_alloc(arena, result->count * sizeof *kvs + 1);
+    if (kvs == NULL)
+        return HF_ENOMEM;
+    return hf_range_decode(runs, run_count, kvs, result) ? HF_OK : HF_ECORRUPT;
+}
+
 static void decode_range(struct hf_etcd *etcd, struct hf_outcome *outcome)
 {
     struct hf_range_result result = { .result = outcome->result };
-    struct hf_kv *kvs = NULL;
 
     if (result.result.err == HF_OK) {
-        int err = HF_ECORRUPT;
+        int err = decode_pieces(&etcd->arena, outcome->pieces, outcome->piece_count, &result);
 
-        if (hf_range_decode(outcome->body, NULL, &result)) { /* counts */
-            kvs = hf_arena_alloc(&etcd->arena, result.count * sizeof *kvs + 1);
-            err = kvs == NULL                                    ? HF_ENOMEM
-                  : hf_range_decode(outcome->body, kvs, &result) ? HF_OK
-                                                                 : HF_ECORRUPT;
-        }
         if (err != HF_OK) {
             result = (struct hf_range_result){ .result = outcome->result };
             result.result.err = err;
@@ -177,6 +200,7 @@ int hf_range_start(struct hf_etcd *etcd, const struct hf_range_bounds *bounds,
                              .repeatable = true,
                              .timeout = request->timeout,
                              .attempt_timeout = lane == HF_LANE_BULK ? PAGE_ATTEMPT_MS : 0,
+                             .in_pieces = true,
                              .decode = decode_range,
                              .fn = (hf_any_fn)fn,
                              .arg = arg,

@@ -17,10 +17,12 @@ int hf_range_bounds_init(struct hf_range_bounds *bounds,
                          const struct hf_key_range *range) HF_MUST_CHECK;
 void hf_range_bounds_done(struct hf_range_bounds *bounds);
 
-/* Reads the bytes of an answer in place: `kvs`, which must have room for all of them, points
- * into `body`; with NULL they are only counted. Of `result->result` only the header is set.
- * False when it is no such message; the result is then of no use. */
-bool hf_range_decode(struct hf_bytes body, struct hf_kv *kvs, struct hf_range_result *result);
+/* Reads the bytes of an answer in place, cut between its fields (hf_wire_cut): `kvs`, which
+ * must have room for all of them, points into the runs; with NULL they are only counted. Of
+ * `result->result` only the header is set. False when it is no such message; the result is then
+ * of no use. */
+bool hf_range_decode(const struct hf_bytes *runs, size_t run_count, struct hf_kv *kvs,
+                     struct hf_range_result *result);
 
 /* hf_etcd_range with explicit bounds (request->range is not looked at) and lane. */
 int hf_range_start(struct hf_etcd *etcd, const struct hf_range_bounds *bounds,

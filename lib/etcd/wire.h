@@ -1,4 +1,4 @@
-/* wire.h - the bytes of a protobuf message, field by field, without copying anything.
+/* wire.h - the bytes of a protobuf message, field by field, where they lie.
  *
  * protobuf-c makes an object of every key and value. For lists, which are most of what a mirror
  * reads, the answer is walked in place instead. Pure, bounds-checked; foreign bytes are
@@ -11,6 +11,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+
+struct hf_arena;
 
 #define HF_VARINT_MAX 10 /* bytes */
 
@@ -37,5 +40,12 @@ struct hf_wire {
 
 /* Goes to the next field; false at the end, or when the bytes are broken. */
 bool hf_wire_next(struct hf_wire *wire);
+
+/* Cuts a message that lies in pieces between its fields: each of the runs, for which there must
+ * be room for two per piece, is a message by itself, and one after the other they are the whole
+ * one. Only what crosses from piece to piece is copied, into the arena. HF_ECORRUPT when the
+ * bytes end within a field or are broken where they cross, HF_ENOMEM. */
+int hf_wire_cut(const struct hf_bytes *pieces, size_t count, struct hf_arena *arena,
+                struct hf_bytes *runs, size_t *ret_run_count) HF_MUST_CHECK;
 
 #endif

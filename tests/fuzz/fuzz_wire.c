@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "etcd/arena.h"
 #include "etcd/range.h"
 #include "etcd/wire.h"
 #include "unit/range_oracle.h"
@@ -66,23 +67,81 @@ static void check_answer(struct hf_bytes input, struct hf_range_result *ours)
     etcdserverpb__range_response__free_unpacked(theirs, NULL);
 }
 
+enum { PIECES = 8 };
+
+/* Pieces as long as the first bytes say, each in memory of its own; the last one has the rest.
+ */
+static void cut_up(struct hf_bytes input, struct hf_bytes pieces[PIECES])
+{
+    const uint8_t *bytes = input.data;
+    size_t at = 0;
+
+    for (size_t i = 0; i < PIECES; i++) {
+        size_t len = i < input.len && i < PIECES - 1 ? bytes[i] : input.len;
+        uint8_t *copy;
+
+        if (len > input.len - at)
+            len = input.len - at;
+        copy = malloc(len > 0 ? len : 1);
+        require(copy != NULL);
+        for (size_t j = 0; j < len; j++)
+            copy[j] = bytes[at + j];
+        pieces[i] = (struct hf_bytes){ .data = copy, .len = len };
+        at += len;
+    }
+}
+
+static bool same_numbers(const struct hf_range_result *a, const struct hf_range_result *b)
+{
+    return headers_agree(&a->result.header, &b->result.header) && a->count == b->count &&
+           a->more == b->more && a->total == b->total;
+}
+
+/* However it is cut, it is the same answer, or none. */
+static void check_pieces(struct hf_bytes input, const struct hf_range_result *whole)
+{
+    struct hf_range_result result = { 0 };
+    struct hf_bytes pieces[PIECES], runs[2 * PIECES];
+    struct hf_arena arena = { 0 };
+    struct hf_kv *kvs = NULL;
+    size_t run_count;
+
+    cut_up(input, pieces);
+    if (hf_wire_cut(pieces, PIECES, &arena, runs, &run_count) == HF_OK &&
+        hf_range_decode(runs, run_count, NULL, &result)) {
+        kvs = malloc(result.count * sizeof *kvs + 1);
+        require(kvs != NULL &&
+                hf_range_decode(runs, run_count, kvs, &result) == (whole != NULL));
+    } else {
+        require(whole == NULL);
+    }
+    require(whole == NULL || same_numbers(&result, whole));
+    for (size_t i = 0; whole != NULL && i < whole->count; i++)
+        require(kvs_agree(&result.kvs[i], &whole->kvs[i]));
+    free(kvs);
+    hf_arena_clear(&arena, 0);
+    for (size_t i = 0; i < PIECES; i++)
+        free((void *)pieces[i].data);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct hf_bytes input = { .data = data, .len = size };
     struct hf_range_result result = { 0 };
-    struct hf_kv *kvs;
-    size_t count;
+    struct hf_kv *kvs = NULL;
+    bool is_answer = hf_range_decode(&input, 1, NULL, &result);
+    size_t count = result.count;
 
     check_varint(input);
-    if (!hf_range_decode(input, NULL, &result))
-        return 0;
-    count = result.count;
-    kvs = malloc(count * sizeof *kvs); /* no larger, so that one too many is noticed */
-    require(kvs != NULL || count == 0);
-    if (kvs != NULL && hf_range_decode(input, kvs, &result)) {
-        require(result.count == count);
-        check_answer(input, &result);
+    if (is_answer) {
+        kvs = malloc(count * sizeof *kvs); /* no larger, so that one too many is noticed */
+        require(kvs != NULL || count == 0);
+        is_answer = hf_range_decode(&input, 1, kvs, &result);
+        require(!is_answer || result.count == count);
     }
+    check_pieces(input, is_answer ? &result : NULL);
+    if (is_answer)
+        check_answer(input, &result);
     free(kvs);
     return 0;
 }

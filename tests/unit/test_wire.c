@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "etcd/arena.h"
 #include "etcd/range.h"
 #include "etcd/wire.h"
+#include "support/chaos.h"
 #include "unit/range_oracle.h"
 #include "unit/suite.h"
 
@@ -198,23 +200,29 @@ END_TEST
 /* Answers to lists. */
 
 /* Reads as a call does: counts, then decodes. The caller frees result->kvs. */
-static bool read_range(struct hf_bytes body, struct hf_range_result *result)
+static bool read_runs(const struct hf_bytes *runs, size_t run_count,
+                      struct hf_range_result *result)
 {
     struct hf_kv *kvs = NULL;
     size_t count;
 
     *result = (struct hf_range_result){ .result.sent_at = 11 };
-    if (!hf_range_decode(body, NULL, result))
+    if (!hf_range_decode(runs, run_count, NULL, result))
         return false;
     count = result->count;
     kvs = malloc(count * sizeof *kvs + 1);
-    if (!hf_range_decode(body, kvs, result)) {
+    if (!hf_range_decode(runs, run_count, kvs, result)) {
         free(kvs);
         return false;
     }
     ck_assert_uint_eq(result->count, count);
     ck_assert_int_eq(result->result.sent_at, 11);
     return true;
+}
+
+static bool read_range(struct hf_bytes body, struct hf_range_result *result)
+{
+    return read_runs(&body, 1, result);
 }
 
 /* Reads a copy that ends where its memory ends, and holds it against protobuf-c. */
@@ -469,6 +477,191 @@ START_TEST(a_broken_answer_is_none)
 }
 END_TEST
 
+/* Answers in pieces. */
+
+enum { PIECES_MAX = 400 };
+
+/* A message, cut up anywhere; each piece has memory of its own. */
+struct cut {
+    struct hf_bytes pieces[PIECES_MAX];
+    size_t count;
+    struct hf_arena arena;
+    struct hf_bytes runs[2 * PIECES_MAX];
+    size_t run_count;
+};
+
+static void add_piece(struct cut *cut, const uint8_t *bytes, size_t len)
+{
+    ck_assert_uint_lt(cut->count, PIECES_MAX);
+    cut->pieces[cut->count++] = (struct hf_bytes){ .data = copy_of(bytes, len), .len = len };
+}
+
+/* Pieces of at most `longest` bytes, some of them empty. */
+static void cut_up(struct cut *cut, struct hf_bytes body, size_t longest)
+{
+    const uint8_t *at = body.data, *end = at + body.len;
+
+    memset(cut, 0, sizeof *cut);
+    while (at < end) {
+        size_t len = rng(longest + 1);
+
+        if (len > (size_t)(end - at) || cut->count + 2 == PIECES_MAX)
+            len = (size_t)(end - at);
+        add_piece(cut, at, len);
+        at += len;
+    }
+}
+
+static void done(struct cut *cut)
+{
+    for (size_t i = 0; i < cut->count; i++)
+        free((void *)cut->pieces[i].data);
+    hf_arena_clear(&cut->arena, 0);
+}
+
+static int find_runs(struct cut *cut)
+{
+    memset(cut->runs, 0xee, sizeof cut->runs);
+    return hf_wire_cut(cut->pieces, cut->count, &cut->arena, cut->runs, &cut->run_count);
+}
+
+static bool same_answers(const struct hf_range_result *a, const struct hf_range_result *b)
+{
+    bool same = headers_agree(&a->result.header, &b->result.header) && a->count == b->count &&
+                a->more == b->more && a->total == b->total;
+
+    for (size_t i = 0; same && i < a->count; i++)
+        same = kvs_agree(&a->kvs[i], &b->kvs[i]);
+    return same;
+}
+
+/* However it is cut, it is the same message; and where it is none, it stays none. */
+static bool expect_same_in_pieces(struct hf_bytes body, size_t longest)
+{
+    struct hf_range_result whole, parts;
+    bool is_whole = read_range(body, &whole);
+    struct cut cut;
+    int err;
+
+    cut_up(&cut, body, longest);
+    err = find_runs(&cut);
+    ck_assert(err == HF_OK || (err == HF_ECORRUPT && !is_whole));
+    if (err == HF_OK) {
+        ck_assert_uint_le(cut.run_count, 2 * cut.count);
+        ck_assert_int_eq(read_runs(cut.runs, cut.run_count, &parts), is_whole);
+    }
+    if (is_whole) {
+        ck_assert(same_answers(&whole, &parts));
+        free((struct hf_kv *)whole.kvs);
+        free((struct hf_kv *)parts.kvs);
+    }
+    done(&cut);
+    return is_whole;
+}
+
+START_TEST(an_answer_in_pieces_is_the_same_answer)
+{
+    static const size_t LONGEST[] = { 1, 2, 7, 40, 1000, 100000 };
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+
+    rng_state = 500 + (uint64_t)_i;
+    for (int n = 0; n < 400; n++) {
+        hf_buf_clear(&out);
+        write_any_answer(&out);
+        ck_assert(expect_same_in_pieces((struct hf_bytes){ .data = out.data, .len = out.len },
+                                        LONGEST[_i]));
+    }
+}
+END_TEST
+
+START_TEST(an_answer_in_pieces_that_is_cut_off_or_spoiled_is_none)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+
+    rng_state = 900 + (uint64_t)_i;
+    for (int n = 0; n < 2000; n++) {
+        hf_buf_clear(&out);
+        do
+            write_any_answer(&out);
+        while (out.len == 0);
+        if (rng(2))
+            ((uint8_t *)out.data)[rng(out.len < 40 ? out.len : 40)] = (uint8_t)rng(256);
+        (void)expect_same_in_pieces((struct hf_bytes){ .data = out.data, .len = rng(out.len) },
+                                    1 + rng(30));
+    }
+}
+END_TEST
+
+/* Each of them is as long as its tag says, and yet no field; if one were taken for a run, there
+ * would be more runs than there is room for. */
+START_TEST(what_is_broken_within_a_piece_is_not_put_together)
+{
+    static const uint8_t FIELDS_0[] = "\x00\x01\x00\x01\x00\x01\x00\x01";
+    struct cut cut = { .count = 0 };
+
+    add_piece(&cut, FIELDS_0, sizeof FIELDS_0 - 1);
+    add_piece(&cut, FIELDS_0, sizeof FIELDS_0 - 1);
+    ck_assert_int_eq(find_runs(&cut), HF_ECORRUPT);
+    done(&cut);
+}
+END_TEST
+
+START_TEST(only_what_crosses_between_pieces_is_copied)
+{
+    static const struct hf_bytes BODY = MESSAGE("\x20\x03\x12\x03\x0a\x01k\x12\x03\x0a\x01l");
+    const uint8_t *bytes = BODY.data;
+    struct cut cut = { .count = 0 };
+
+    add_piece(&cut, bytes, 4); /* the total, and the first pair's length */
+    add_piece(&cut, bytes + 4, BODY.len - 4);
+    ck_assert_int_eq(find_runs(&cut), HF_OK);
+    ck_assert_uint_eq(cut.run_count, 3);
+    ck_assert_ptr_eq(cut.runs[0].data, cut.pieces[0].data);
+    ck_assert(bytes_agree(cut.runs[1], (struct hf_bytes)MESSAGE("\x12\x03\x0a\x01k")));
+    ck_assert_ptr_eq(cut.runs[2].data, (const uint8_t *)cut.pieces[1].data + 3);
+    ck_assert_uint_eq(cut.runs[2].len, 5);
+    done(&cut);
+}
+END_TEST
+
+START_TEST(no_piece_is_no_run)
+{
+    struct cut cut = { .count = 0 };
+
+    ck_assert_int_eq(find_runs(&cut), HF_OK);
+    ck_assert_uint_eq(cut.run_count, 0);
+    add_piece(&cut, NULL, 0);
+    ck_assert_int_eq(find_runs(&cut), HF_OK);
+    ck_assert_uint_eq(cut.run_count, 0);
+    done(&cut);
+}
+END_TEST
+
+static int cut_under_chaos(void *arg)
+{
+    struct cut *cut = arg;
+    int err = find_runs(cut);
+
+    hft_chaos_stop();
+    hf_arena_clear(&cut->arena, 0);
+    return err;
+}
+
+START_TEST(there_may_be_no_memory_for_what_crosses)
+{
+    static const uint8_t NOISE[60000];
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+    struct cut cut;
+
+    rng_state = 7;
+    for (int n = 0; n < 3; n++)
+        write_bytes(&out, 2, (struct hf_bytes){ .data = NOISE, .len = sizeof NOISE });
+    cut_up(&cut, (struct hf_bytes){ .data = out.data, .len = out.len }, 9000);
+    ck_assert_uint_ge(hft_chaos_run(cut_under_chaos, &cut), 2);
+    done(&cut);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("wire");
@@ -491,5 +684,11 @@ int main(void)
     tcase_add_test(t, of_two_headers_the_last_one_counts);
     tcase_add_test(t, fields_of_an_unexpected_kind_are_not_taken_for_ours);
     tcase_add_loop_test(t, a_broken_answer_is_none, 0, COUNT(BROKEN_ANSWERS));
+    tcase_add_loop_test(t, an_answer_in_pieces_is_the_same_answer, 0, 6);
+    tcase_add_loop_test(t, an_answer_in_pieces_that_is_cut_off_or_spoiled_is_none, 0, 4);
+    tcase_add_test(t, what_is_broken_within_a_piece_is_not_put_together);
+    tcase_add_test(t, only_what_crosses_between_pieces_is_copied);
+    tcase_add_test(t, no_piece_is_no_run);
+    tcase_add_test(t, there_may_be_no_memory_for_what_crosses);
     return run("etcd/wire", t);
 }
