@@ -1,5 +1,6 @@
 #include "etcd/table.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +10,10 @@
 
 enum { FIRST_SLOTS = 64 };
 
-static bool is_key(const struct hf_entry *entry, uint32_t hash, struct hf_bytes key)
+static bool is_key(const struct hf_slot *slot, uint32_t hash, struct hf_bytes key)
 {
-    return entry->hash == hash && entry->key_len == key.len &&
-           (key.len == 0 || memcmp(entry->bytes, key.data, key.len) == 0);
+    return slot->hash == hash && slot->entry->key_len == key.len &&
+           (key.len == 0 || memcmp(slot->entry->bytes, key.data, key.len) == 0);
 }
 
 /* The slot of the key, or the free one where it belongs. */
@@ -20,7 +21,7 @@ static size_t slot_of(const struct hf_table *table, uint32_t hash, struct hf_byt
 {
     size_t slot = hash & table->mask;
 
-    while (table->slots[slot] != NULL && !is_key(table->slots[slot], hash, key))
+    while (table->slots[slot].entry != NULL && !is_key(&table->slots[slot], hash, key))
         slot = (slot + 1) & table->mask;
     return slot;
 }
@@ -28,20 +29,18 @@ static size_t slot_of(const struct hf_table *table, uint32_t hash, struct hf_byt
 static bool grow(struct hf_table *table)
 {
     size_t size = table->slots != NULL ? (table->mask + 1) * 2 : FIRST_SLOTS;
-    struct hf_entry **slots = hf_calloc(size, sizeof(struct hf_entry *));
+    struct hf_slot *slots = hf_calloc(size, sizeof *slots);
 
     if (slots == NULL)
         return false;
     for (size_t i = 0; table->slots != NULL && i <= table->mask; i++) {
-        struct hf_entry *entry = table->slots[i];
-        size_t slot;
+        size_t slot = table->slots[i].hash & (size - 1);
 
-        if (entry == NULL)
+        if (table->slots[i].entry == NULL)
             continue;
-        slot = entry->hash & (size - 1);
-        while (slots[slot] != NULL)
+        while (slots[slot].entry != NULL)
             slot = (slot + 1) & (size - 1);
-        slots[slot] = entry;
+        slots[slot] = table->slots[i];
     }
     free(table->slots);
     table->slots = slots;
@@ -52,7 +51,7 @@ static bool grow(struct hf_table *table)
 void hf_table_done(struct hf_table *table)
 {
     for (size_t i = 0; table->slots != NULL && i <= table->mask; i++)
-        free(table->slots[i]);
+        free(table->slots[i].entry);
     free(table->slots);
     *table = (struct hf_table){ .seed = table->seed };
 }
@@ -61,7 +60,7 @@ struct hf_entry *hf_table_get(const struct hf_table *table, struct hf_bytes key)
 {
     if (table->slots == NULL)
         return NULL;
-    return table->slots[slot_of(table, hf_hash(table->seed, key.data, key.len), key)];
+    return table->slots[slot_of(table, hf_hash(table->seed, key.data, key.len), key)].entry;
 }
 
 /* The numbers of an entry, packed; returns their length. */
@@ -94,16 +93,15 @@ struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bo
         return NULL;
     if ((table->slots == NULL || table->count >= table->mask / 8 * 7) && !grow(table))
         return NULL;
-    entry = malloc(sizeof *entry + kv->key.len + value_len + numbers_len);
+    entry = malloc(offsetof(struct hf_entry, bytes) + kv->key.len + value_len + numbers_len);
     if (entry == NULL)
         return NULL;
     hash = hf_hash(table->seed, kv->key.data, kv->key.len);
     slot = slot_of(table, hash, kv->key);
-    table->count += table->slots[slot] == NULL;
-    free(table->slots[slot]);
-    table->slots[slot] = entry;
+    table->count += table->slots[slot].entry == NULL;
+    free(table->slots[slot].entry);
+    table->slots[slot] = (struct hf_slot){ .entry = entry, .hash = hash };
     entry->mod_rev = kv->mod_rev;
-    entry->hash = hash;
     entry->key_len = (uint32_t)kv->key.len;
     entry->value_len = (uint32_t)value_len;
     entry->seen = 0;
@@ -117,8 +115,8 @@ struct hf_entry *hf_table_put(struct hf_table *table, const struct hf_kv *kv, bo
 /* Entries behind the gap move up, so that no search stops short and no tombstone is needed. */
 void hf_table_remove(struct hf_table *table, struct hf_entry *entry)
 {
-    size_t gap = slot_of(table, entry->hash,
-                         (struct hf_bytes){ .data = entry->bytes, .len = entry->key_len });
+    struct hf_bytes key = { .data = entry->bytes, .len = entry->key_len };
+    size_t gap = slot_of(table, hf_hash(table->seed, key.data, key.len), key);
     size_t slot = gap;
 
     free(entry);
@@ -126,12 +124,12 @@ void hf_table_remove(struct hf_table *table, struct hf_entry *entry)
     for (;;) {
         size_t home;
 
-        table->slots[gap] = NULL;
+        table->slots[gap].entry = NULL;
         do {
             slot = (slot + 1) & table->mask;
-            if (table->slots[slot] == NULL)
+            if (table->slots[slot].entry == NULL)
                 return;
-            home = table->slots[slot]->hash & table->mask;
+            home = table->slots[slot].hash & table->mask;
         } while (((slot - home) & table->mask) < ((slot - gap) & table->mask));
         table->slots[gap] = table->slots[slot];
         gap = slot;
@@ -141,8 +139,8 @@ void hf_table_remove(struct hf_table *table, struct hf_entry *entry)
 struct hf_entry *hf_table_next(const struct hf_table *table, size_t *cursor)
 {
     for (; table->slots != NULL && *cursor <= table->mask; (*cursor)++) {
-        if (table->slots[*cursor] != NULL)
-            return table->slots[*cursor];
+        if (table->slots[*cursor].entry != NULL)
+            return table->slots[*cursor].entry;
     }
     return NULL;
 }

@@ -14,7 +14,6 @@
  * event is compared with stand packed behind the value. */
 struct hf_entry {
     hf_rev mod_rev;
-    uint32_t hash;
     uint32_t key_len;
     uint32_t value_len;
     uint32_t seen : 31; /* the list that last contained it */
@@ -22,9 +21,16 @@ struct hf_entry {
     uint8_t bytes[];    /* key, value, mod_rev - create_rev, version, lease */
 };
 
+/* The hash stands beside the entry, which is somewhere else in memory and is looked at only
+ * when it is probably the one. */
+struct hf_slot {
+    struct hf_entry *entry; /* NULL: free */
+    uint32_t hash;
+};
+
 /* Zero-initialise; `seed` should be random, because others choose the keys. */
 struct hf_table {
-    struct hf_entry **slots;
+    struct hf_slot *slots;
     size_t mask; /* number of slots - 1; 0 with slots NULL */
     size_t count;
     uint64_t seed;
