@@ -57,8 +57,8 @@ int hf_etcd_range(struct hf_etcd *etcd, const struct hf_range_request *request, 
 /* All of a range at one revision, page by page: `fn` is called for each page, with `more` set
  * on all but the last; result.header.revision is the revision of the list. Runs on a connection
  * of its own unless pages are small. On failure `fn` comes once more with the error.
- * request->limit is the size of a page (0: 10,000; up to 64 is small). The handle stays valid
- * until the last page. */
+ * request->limit is the size of a page (0: what is quickest; up to 64 is small). The handle
+ * stays valid until the last page. */
 struct hf_list;
 
 int hf_etcd_list(struct hf_etcd *etcd, const struct hf_range_request *request, hf_range_fn fn,

@@ -6,10 +6,13 @@
 #include "etcd/kv.h"
 #include "etcd/range.h"
 
-/* For every page etcd 3.4 walks over the whole rest of the range, so pages are few and large:
- * the first one shows how large keys are here, and the others fill their bytes. */
+/* For every page etcd 3.4 walks over the whole rest of the range, so pages are few and large,
+ * the first one above all: it shows how large keys are here and how many there are, and the
+ * others fill their bytes. */
 enum {
-    FIRST_PAGE_KEYS = 10000,
+    FIRST_PAGE_KEYS = 50000,
+    LAST_PAGE_KEYS = 20000,
+    LARGE_LIST_KEYS = 10000,
     SMALL_PAGE_KEYS = 64,
     PAGE_BYTES = 24 * 1024 * 1024,
     GROWTH = 4,
@@ -32,7 +35,7 @@ struct hf_list {
 static void free_list(struct hf_list *list)
 {
     struct hf_etcd *etcd = list->etcd;
-    bool large = list->keys >= FIRST_PAGE_KEYS, small = list->small;
+    bool large = list->keys >= LARGE_LIST_KEYS, small = list->small;
 
     hf_range_bounds_done(&list->bounds);
     free(list);
@@ -54,14 +57,27 @@ static int ask(struct hf_list *list)
 }
 
 /* Those to come may be of another size than those seen, so the pages grow step by step. */
-static int64_t keys_that_fill_a_page(const struct hf_range_result *page)
+static size_t keys_that_fill_a_page(const struct hf_range_result *page)
 {
     size_t bytes = 0, keys;
 
     for (size_t i = 0; i < page->count; i++)
         bytes += page->kvs[i].key.len + page->kvs[i].value.len + sizeof(struct hf_kv);
     keys = PAGE_BYTES / (bytes / page->count) + 1;
-    return (int64_t)(keys < page->count * GROWTH ? keys : page->count * GROWTH);
+    return keys < page->count * GROWTH ? keys : page->count * GROWTH;
+}
+
+/* While a page is looked at, etcd reads the next one; only nothing comes after the last. So
+ * that one is small. How many keys are left, etcd says, and nothing depends on its being so. */
+static int64_t keys_of_the_next_page(const struct hf_range_result *page)
+{
+    size_t keys = keys_that_fill_a_page(page);
+    size_t total = page->total > 0 ? (size_t)page->total : 0;
+    size_t left = total > page->count ? total - page->count : 0;
+
+    if (left > LAST_PAGE_KEYS && left / 3 * 2 < keys)
+        keys = left / 3 * 2;
+    return (int64_t)keys;
 }
 
 /* The next page begins right after the last key of this one. */
@@ -95,7 +111,7 @@ static void on_page(const struct hf_range_result *page, void *arg)
         int err;
 
         if (list->adaptive)
-            list->request.limit = keys_that_fill_a_page(&told);
+            list->request.limit = keys_of_the_next_page(&told);
         err = ask_after(list, told.kvs[told.count - 1].key);
 
         if (err != HF_OK)

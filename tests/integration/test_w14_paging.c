@@ -1,5 +1,6 @@
 /* W14: a list is read page by page, and is of one revision all the same. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support/admin.h"
@@ -10,7 +11,7 @@
 #include "support/truth.h"
 #include "support/writer.h"
 
-enum { KEYS = 25000 };
+enum { KEYS = 25000, MANY_KEYS = 80000 };
 
 static struct hft_etcd etcd;
 static struct hft_client client;
@@ -28,12 +29,15 @@ static void teardown(void)
 }
 
 /* What a list brought. */
+enum { PAGES_MAX = 16 };
+
 struct taken {
     struct hft_truth content;
     struct hf_list *list;
     hf_rev revision;
     unsigned pages, ended;
-    unsigned cancel_at; /* page; 0: never */
+    size_t sizes[PAGES_MAX]; /* of the first pages */
+    unsigned cancel_at;      /* page; 0: never */
     int err;
 };
 
@@ -47,8 +51,11 @@ static void on_page(const struct hf_range_result *page, void *arg)
         taken->ended = 1;
         return;
     }
-    if (taken->pages++ == 0)
+    if (taken->pages == 0)
         taken->revision = page->result.header.revision;
+    if (taken->pages < PAGES_MAX)
+        taken->sizes[taken->pages] = page->count;
+    taken->pages++;
     ck_assert_int_eq(page->result.header.revision, taken->revision);
     for (size_t i = 0; i < page->count; i++)
         (void)hft_truth_add(&page->kvs[i], &taken->content);
@@ -103,6 +110,60 @@ START_TEST(w14_25000_keys_in_small_pages_under_a_writer_are_of_one_revision)
     ck_assert_uint_gt(writer.done, before); /* it did write meanwhile */
     hft_writer_stop(&writer);
     ck_assert_uint_ge(taken.pages, KEYS / 250 - 2);
+    expect_truth(&taken);
+}
+END_TEST
+
+/* The list says itself how large its pages are: from the first one on few and large ones, and a
+ * small one at the end, while keys come and go. */
+START_TEST(w14_a_list_without_a_limit_has_few_pages_of_one_revision)
+{
+    struct taken taken = { 0 };
+    struct hft_writer writer;
+
+    hft_write_many(&client, "w/", MANY_KEYS, 16);
+    hft_writer_start(&client, &writer,
+                     &(struct hft_writer_config){ .endpoint = { etcd.endpoint },
+                                                  .prefix = "w/",
+                                                  .keys = MANY_KEYS + 5000,
+                                                  .delete_percent = 30,
+                                                  .in_flight = 8 });
+    hft_writer_until(&writer, 100, 10000);
+    start_list(&taken, 0, 0);
+    end_list(&taken);
+    hft_writer_stop(&writer);
+    ck_assert_uint_eq(taken.pages, 3);
+    ck_assert_uint_gt(taken.sizes[0], taken.sizes[1]);
+    ck_assert_uint_gt(taken.sizes[1], taken.sizes[2]);
+    expect_truth(&taken);
+}
+END_TEST
+
+static void put_large(unsigned number)
+{
+    static char value[1000 * 1000];
+    char key[16];
+
+    for (size_t i = 0; i < sizeof value - 1; i++)
+        value[i] = (char)('a' + (i + number) % 26);
+    (void)snprintf(key, sizeof key, "w/1/%02u", number);
+    hft_put(&client, key, value, HF_NO_LEASE);
+}
+
+/* Values that lie in many of gRPC's pieces each, between small ones, of which a piece holds
+ * many. */
+START_TEST(w14_large_values_are_read_in_every_page)
+{
+    struct taken taken = { 0 };
+
+    hft_write_many(&client, "w/0/", 12, 3);
+    for (unsigned i = 0; i < 12; i++)
+        put_large(i);
+    hft_write_many(&client, "w/2/", 12, 70 * 1000);
+    start_list(&taken, (int64_t)_i * 7, 0);
+    end_list(&taken);
+    ck_assert_uint_eq(taken.content.count, 36);
+    ck_assert_uint_eq(taken.pages, _i == 0 ? 1 : (36 + _i * 7 - 1) / (_i * 7));
     expect_truth(&taken);
 }
 END_TEST
@@ -210,6 +271,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 120);
     tcase_add_test(t, w14_25000_keys_in_small_pages_under_a_writer_are_of_one_revision);
+    tcase_add_test(t, w14_a_list_without_a_limit_has_few_pages_of_one_revision);
+    tcase_add_loop_test(t, w14_large_values_are_read_in_every_page, 0, 3);
     tcase_add_test(t, w14_a_list_of_an_old_revision_is_what_was_then);
     tcase_add_loop_test(t, w14_the_last_page_is_known_whatever_its_size, 0, 8);
     tcase_add_test(t, w14_nothing_is_one_empty_page);
