@@ -308,7 +308,7 @@ static void drop(struct hf_history *history, struct hf_witness *witness)
     hf_buf_clear(&last->key);
 }
 
-void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bool listed)
+void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
 {
     bool deleted = kv->version == 0;
     size_t at = find_place(history, kv);
@@ -316,8 +316,6 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bo
     struct hf_buf key;
 
     if (at == HF_WITNESSES)
-        return;
-    if (deleted && listed) /* some time ago, nobody knows when: no witness */
         return;
     witness = make_room(history, at, kv->mod_rev);
     key = witness->key;

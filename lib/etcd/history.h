@@ -49,9 +49,17 @@ void hf_history_forget(struct hf_history *history);
 /* Reports a header. False when it is of another cluster. */
 bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_header *header);
 
-/* Reports a put or a deletion (key and mod_rev only) that etcd told us of. `listed`: found by a
- * list, so that the revision of a deletion need not be its own. */
-void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv, bool listed);
+/* Reports a put or a deletion (key and mod_rev only) that etcd told us of. Of many at once
+ * the best HF_WITNESSES will do. */
+void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv);
+
+/* Whether `kv` is a better witness than `other`: the newest, and of one revision the longest,
+ * which says the most. */
+static inline bool hf_history_is_better(const struct hf_kv *kv, const struct hf_kv *other)
+{
+    return kv->mod_rev > other->mod_rev ||
+           (kv->mod_rev == other->mod_rev && kv->value.len > other->value.len);
+}
 
 /* Asks; `fn` comes once, later. While an earlier question is open that is asked to its end.
  * `thorough`: about everything that is remembered, as whoever was away for a while should. */

@@ -263,6 +263,24 @@ START_TEST(w7_the_same_key_changed_to_another_value_at_the_same_revision_is_anot
 }
 END_TEST
 
+/* Wherever it stands among the keys of a list, the newest is the witness: the past of the other
+ * ones is the same. */
+START_TEST(w7_of_a_list_the_newest_key_is_the_witness)
+{
+    static const char *const KEYS[] = { "w/a", "w/b", "w/c" };
+    int64_t old = 0;
+
+    for (int i = 1; i <= 3; i++)
+        old = hft_fake_change(fake, KEYS[(_i + i) % 3], "1");
+    hft_fake_change(fake, KEYS[_i], "2");
+    follow_with((struct hf_mirror_config){ .history_every = 50 });
+    hft_fake_go_back(fake, old);
+    hft_fake_change(fake, "x/other", "1");
+    hft_client_until(&client, &follower.resets, 1, 10000, "the reset");
+    hft_follower_until_synced(&follower, 2, 10000);
+}
+END_TEST
+
 /* The list was of a revision at which something else was changed; after the restore it is one
  * of ours. */
 START_TEST(w7_what_the_witness_does_not_vouch_for_is_listed_when_a_watch_resumes)
@@ -626,6 +644,7 @@ int main(void)
     tcase_add_test(t, w7_a_history_that_went_back_resets_although_nothing_was_cut);
     tcase_add_test(
         t, w7_the_same_key_changed_to_another_value_at_the_same_revision_is_another_past);
+    tcase_add_loop_test(t, w7_of_a_list_the_newest_key_is_the_witness, 0, 3);
     tcase_add_test(t, w7_what_the_witness_does_not_vouch_for_is_listed_when_a_watch_resumes);
     tcase_add_test(t, w7_a_watch_answered_by_another_cluster_is_not_believed);
     tcase_add_test(t, w10_pieces_are_told_together_or_not_at_all);
