@@ -63,9 +63,9 @@ static bool take_bytes(struct hf_wire *wire)
     wire->bytes = (struct hf_bytes){ .data = wire->rest.data, .len = (size_t)len };
     if (!skip(wire, len))
         return false;
-    /* Most of a list is pairs of one size: the one after the next begins about there. An
-     * address that is none does no harm. */
-    __builtin_prefetch((const void *)((uintptr_t)wire->rest.data + (uintptr_t)len));
+    /* Most of a list is pairs of one size: the one after the next begins about there. */
+    if (len < wire->rest.len)
+        __builtin_prefetch((const uint8_t *)wire->rest.data + len);
     return true;
 }
 
