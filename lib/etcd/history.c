@@ -333,6 +333,33 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
         drop(history, witness);
 }
 
+/* The newest, and of one revision the longest, which says the most. */
+static bool is_better(const struct hf_kv *kv, const struct hf_kv *other)
+{
+    return kv->mod_rev > other->mod_rev ||
+           (kv->mod_rev == other->mod_rev && kv->value.len > other->value.len);
+}
+
+void hf_history_on_listed(struct hf_history *history, const struct hf_kv *kv)
+{
+    struct hf_kv *listed = history->listed;
+    size_t at = HF_WITNESSES;
+
+    while (at > 0 && is_better(kv, &listed[at - 1]))
+        at--;
+    if (at == HF_WITNESSES)
+        return;
+    memmove(&listed[at + 1], &listed[at], (HF_WITNESSES - 1 - at) * sizeof *listed);
+    listed[at] = *kv;
+}
+
+void hf_history_end_page(struct hf_history *history)
+{
+    for (size_t i = 0; i < HF_WITNESSES && history->listed[i].mod_rev > 0; i++)
+        hf_history_on_change(history, &history->listed[i]);
+    memset(history->listed, 0, sizeof history->listed);
+}
+
 hf_rev hf_history_get_vouched(const struct hf_history *history)
 {
     const struct hf_witness *newest = &history->past.witnesses[0];

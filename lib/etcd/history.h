@@ -19,8 +19,9 @@ struct hf_history {
     struct hf_etcd *etcd;
     hf_history_fn fn;
     void *arg;
-    struct hf_bytes readable; /* a key that we may read, be it there or not */
-    struct hf_recall past;    /* that we saw */
+    struct hf_bytes readable;          /* a key that we may read, be it there or not */
+    struct hf_recall past;             /* that we saw */
+    struct hf_kv listed[HF_WITNESSES]; /* the best of the page under way; point into it */
 
     struct hf_call *call;
     hf_rev asked_rev;        /* the newest revision when the call was made ... */
@@ -49,17 +50,13 @@ void hf_history_forget(struct hf_history *history);
 /* Reports a header. False when it is of another cluster. */
 bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_header *header);
 
-/* Reports a put or a deletion (key and mod_rev only) that etcd told us of. Of many at once
- * the best HF_WITNESSES will do. */
+/* Reports a put or a deletion (key and mod_rev only) that etcd told us of. */
 void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv);
 
-/* Whether `kv` is a better witness than `other`: the newest, and of one revision the longest,
- * which says the most. */
-static inline bool hf_history_is_better(const struct hf_kv *kv, const struct hf_kv *other)
-{
-    return kv->mod_rev > other->mod_rev ||
-           (kv->mod_rev == other->mod_rev && kv->value.len > other->value.len);
-}
+/* Reports a put that a page of a list told us of. Of its thousands only the newest are worth
+ * remembering, so the bytes must stay until the page has ended. */
+void hf_history_on_listed(struct hf_history *history, const struct hf_kv *kv);
+void hf_history_end_page(struct hf_history *history);
 
 /* Asks; `fn` comes once, later. While an earlier question is open that is asked to its end.
  * `thorough`: about everything that is remembered, as whoever was away for a while should. */

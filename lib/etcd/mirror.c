@@ -58,7 +58,6 @@ struct hf_mirror {
     size_t page_keys;  /* of its pages; 0: as many as are quickest */
     hf_rev list_rev;   /* 0 until the first page has come */
     hf_rev list_floor; /* the list cannot be older than what was seen when it was asked for */
-    struct hf_kv newest[HF_WITNESSES]; /* of the news of the page under way; point into it */
 
     struct hf_timer retry;   /* list or watch again */
     struct hf_timer inspect; /* look for a restored etcd */
@@ -78,20 +77,6 @@ static void tell(struct hf_mirror *mirror, const struct hf_mirror_event *event)
         mirror->cfg.on_event(event, mirror->cfg.arg);
 }
 
-/* Of the thousands of keys of a page only the newest ones are worth remembering. */
-static void note_newest(struct hf_mirror *mirror, const struct hf_kv *kv)
-{
-    struct hf_kv *newest = mirror->newest;
-    size_t at = HF_WITNESSES;
-
-    while (at > 0 && hf_history_is_better(kv, &newest[at - 1]))
-        at--;
-    if (at == HF_WITNESSES)
-        return;
-    memmove(&newest[at + 1], &newest[at], (HF_WITNESSES - 1 - at) * sizeof *newest);
-    newest[at] = *kv;
-}
-
 static void on_change(const struct hf_change *change, void *arg)
 {
     struct hf_mirror *mirror = arg;
@@ -102,7 +87,7 @@ static void on_change(const struct hf_change *change, void *arg)
     } else {
         mirror->stats.missed += mirror->synced;
         if (change->kv.version > 0)
-            note_newest(mirror, &change->kv);
+            hf_history_on_listed(&mirror->history, &change->kv);
     }
     tell(mirror,
          &(struct hf_mirror_event){ .kind = change->deleted ? HF_MIRROR_DELETE : HF_MIRROR_PUT,
@@ -402,13 +387,11 @@ static void on_keys(struct hf_mirror *mirror, const struct hf_range_result *page
 {
     int err = HF_OK;
 
-    memset(mirror->newest, 0, sizeof mirror->newest);
     for (size_t i = 0; i < page->count && err == HF_OK && !mirror->closed; i++)
         err = hf_copy_list(&mirror->copy, &page->kvs[i], mirror->list_rev);
     if (mirror->closed)
         return;
-    for (size_t i = 0; i < HF_WITNESSES && mirror->newest[i].mod_rev > 0; i++)
-        hf_history_on_change(&mirror->history, &mirror->newest[i]);
+    hf_history_end_page(&mirror->history);
     if (err == HF_EHISTORY)
         reset(mirror);
     else if (err != HF_OK)
