@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "controller/controller.h"
+#include "io/secret.h"
 
 static const char USAGE[] =
     "Usage: holdfast-controller [OPTION]...\n"
@@ -78,6 +79,7 @@ int main(int argc, char **argv)
     int rc;
 
     hf_stdio_fill();
+    hf_secret_protect();
     hf_alloc_tune();
     (void)signal(SIGPIPE, SIG_IGN);
     rc = hf_config_init(&cfg, groups, sizeof groups / sizeof groups[0]);

@@ -11,6 +11,7 @@
 #include "agentd/link/upgrade.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "io/secret.h"
 
 static const char USAGE[] =
     "Usage: agentd run --name NAME [OPTION]... -- COMMAND...\n"
@@ -152,6 +153,7 @@ int main(int argc, char **argv)
     LINK_CLEANUP_KEPT struct link_kept kept = { 0 };
     int rc;
 
+    hf_secret_protect();
     hf_alloc_tune();
     link_kept_take(&kept);
     settings.files = link_kept_get_files(&kept);
