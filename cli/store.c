@@ -21,7 +21,7 @@ int cli_connect(struct cli *cli)
 
     if (uv_loop_init(&cli->loop) != 0)
         return cli_fail(cli, HF_EIO, "no event loop can be made");
-    rc = hf_etcd_new(&cli->loop, &cfg, &cli->etcd, &cli->err);
+    rc = hf_connect_new(&cli->loop, &cfg, &cli->etcd, &cli->err);
     if (rc != HF_OK)
         return rc;
     rc = hf_backend_etcd_new(&cli->loop, cli->etcd, &cli->backend_etcd);

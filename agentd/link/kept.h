@@ -2,7 +2,8 @@
  *
  * A link that follows a dead one goes on with what that one had, since the agents do: a file
  * that somebody is in the middle of editing costs none of them. What changed counts when agentd
- * is told to read it (SIGHUP). The keeper holds the bytes from one link to the next. */
+ * is told to read it (SIGHUP), or when no link can begin with what the last one had. The keeper
+ * holds the bytes from one link to the next. */
 #ifndef LINK_KEPT_H
 #define LINK_KEPT_H
 

@@ -579,7 +579,7 @@ static int open_parts(struct link *link)
                                        .ns = link->settings->common.namespace,
                                        .directory = directory,
                                        .choice = link->settings->store };
-    int rc = hf_etcd_new(&link->loop, &etcd, &link->etcd, &link->why);
+    int rc = hf_connect_new(&link->loop, &etcd, &link->etcd, &link->why);
 
     if (rc == HF_OK)
         rc = hf_backend_etcd_new(&link->loop, link->etcd, &link->backend_etcd);
@@ -590,7 +590,9 @@ static int open_parts(struct link *link)
         store.directory = link->settings->store_dir;
     else
         (void)snprintf(directory, sizeof directory, "%s/checkpoints", hello->state_dir);
-    return link_store_new(&store, &link->store, &link->why);
+    rc = link_store_new(&store, &link->store, &link->why);
+    /* A directory that was named, and is none, is a mistake in the settings. */
+    return rc == HF_EIO && link->settings->store_dir != NULL ? HF_EINVAL : rc;
 }
 
 static int open_apis(struct link *link)

@@ -84,6 +84,18 @@ static void ignore_signals(void)
         (void)signal(numbers[i], SIG_IGN);
 }
 
+/* Agents may wait for a link that can begin. One that cannot leaves the files as they are by
+ * now to the next one, if that could: to correct them is enough. */
+static void look_for_correction(const struct link_settings *settings)
+{
+    struct hf_error err = { "" };
+    LINK_CLEANUP_KEPT struct link_kept now = { 0 };
+
+    link_kept_begin(&now);
+    if (link_settings_check_again(settings, link_kept_get_files(&now), &err) == HF_OK)
+        link_kept_leave(&now);
+}
+
 static int run(const struct hf_config *cfg, const struct link_settings *settings,
                const struct link_kept *kept)
 {
@@ -107,7 +119,11 @@ static int run(const struct hf_config *cfg, const struct link_settings *settings
     if (rc == HF_OK)
         return EXIT_SUCCESS;
     HF_LOG_ERROR("cannot_go_on", HF_STR("error", hf_err_name(rc)), HF_STR("message", err.text));
-    return rc == HF_EDENIED ? EXIT_DENIED : EXIT_FAILURE;
+    switch (rc) {
+    case HF_EINVAL: look_for_correction(settings); return EXIT_USAGE;
+    case HF_EDENIED: return EXIT_DENIED;
+    default: return EXIT_FAILURE;
+    }
 }
 
 static int upgrade(const struct link_settings *settings)
@@ -134,6 +150,8 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings,
 
     if (rc != HF_OK) {
         (void)fprintf(stderr, "agentd: %s\n", err.text);
+        if (kept->given && rc != HF_ENOMEM && settings->host != NULL)
+            look_for_correction(settings); /* what the last link had does no more */
         return EXIT_USAGE;
     }
     if (settings->common.config_dump)

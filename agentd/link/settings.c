@@ -461,16 +461,14 @@ int link_settings_complete(struct link_settings *settings, const struct hf_confi
 {
     int rc = sort_words(settings, cfg, err);
 
-    if (rc == HF_OK && settings->mode == LINK_RUN) {
+    if (rc == HF_OK && settings->mode == LINK_RUN)
         rc = complete_run(settings, err);
-    } else if (rc == HF_OK) {
-        rc = read_launchers(settings, err);
-        if (rc == HF_OK)
-            rc = read_agents(settings, err);
-    }
     if (rc == HF_OK && settings->host == NULL)
         rc = make_host(settings, err);
-    return rc;
+    if (rc != HF_OK || settings->mode == LINK_RUN)
+        return rc;
+    rc = read_launchers(settings, err);
+    return rc == HF_OK ? read_agents(settings, err) : rc;
 }
 
 void link_settings_done(struct link_settings *settings)

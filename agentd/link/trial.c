@@ -31,7 +31,7 @@ static int try_client(const struct link_settings *settings, struct hf_error *err
     if (uv_loop_init(&loop) != 0)
         return hf_error_set(err, HF_EIO, "no event loop can be made");
     cfg.discover = false;
-    rc = hf_etcd_new(&loop, &cfg, &etcd, err);
+    rc = hf_connect_new(&loop, &cfg, &etcd, err);
     if (rc == HF_OK)
         hf_etcd_close(etcd, NULL, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);

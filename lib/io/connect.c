@@ -13,3 +13,11 @@ struct hf_etcd_config hf_connect_config(const struct hf_options *options)
         .password_file = options->password_file,
     };
 }
+
+int hf_connect_new(uv_loop_t *loop, const struct hf_etcd_config *cfg, struct hf_etcd **ret_etcd,
+                   struct hf_error *err)
+{
+    int rc = hf_etcd_new(loop, cfg, ret_etcd, err);
+
+    return rc == HF_OK || rc == HF_ENOMEM ? rc : HF_EINVAL;
+}

@@ -1,4 +1,6 @@
 /* What can be set for an agentd: files of agents and launchers, and command lines. */
+#include <sys/resource.h>
+
 #include "e2e/agentd_fixture.h"
 
 /* The bodies lie in files of which the next life of the agent finds the newest. */
@@ -184,8 +186,121 @@ START_TEST(an_agentd_whose_links_cannot_begin_can_be_stopped)
     ck_assert_int_eq(unlink(password), 0);
     ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
     await_line("agentd.log", "event=cannot_go_on");
-    ck_assert_int_eq(hft_program_stop(&agentd), 1);
+    ck_assert_int_eq(hft_program_stop(&agentd), 2);
     ck_assert_int_ne(kill(agent, 0), 0);
+}
+END_TEST
+
+/* What the last link had is of no use any more: to correct the file is enough. */
+START_TEST(links_that_cannot_begin_find_a_file_that_was_corrected)
+{
+    struct hft_program agentd = { 0 };
+    char config[300], text[1000];
+    hf_rev life;
+    pid_t agent;
+
+    write_file("old", "secret\n");
+    write_file("new", "secret\n");
+    write_file("worker.yaml", "name: worker\ncommand: [sleep, 600]\n");
+    write_file("a1.yaml", "name: a1\nlauncher: worker\n");
+    (void)snprintf(text, sizeof text,
+                   "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n"
+                   "etcd: {user: somebody, password_file: %s/old}\n",
+                   dir.path);
+    write_file("agentd.yaml", text);
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, "--ttl", "60s", NULL);
+    await_line("agentd.log", "event=joined");
+    life = look("agents/a1/live").create_rev;
+    agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
+    (void)snprintf(text, sizeof text, "%s/old", dir.path);
+    ck_assert_int_eq(unlink(text), 0);
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml\n"); /* not done yet */
+    ck_assert_int_eq(kill(pid_in("link.pid"), SIGKILL), 0);
+    await_line("agentd.log", "event=cannot_go_on");
+    (void)snprintf(text, sizeof text,
+                   "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n"
+                   "etcd: {user: somebody, password_file: %s/new}\n",
+                   dir.path);
+    write_file("agentd.yaml", text);
+    await_link(2);
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    ck_assert_int_eq(kill(agent, 0), 0);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    await("agents/a1/exit", "\"kind\":\"terminated\"");
+    check_log();
+}
+END_TEST
+
+/* A file that the settings name and that is not there is a mistake in them. */
+START_TEST(a_file_that_is_not_there_is_a_mistake_in_the_settings)
+{
+    static const char *const FLAGS[][4] = { { "--user", "u", "--password-file", "/no/such" },
+                                            { "--user", "u", "--password-file", "/" },
+                                            { "--store", "file", "--store-dir",
+                                              "/no/such/place" } };
+    struct hft_program agentd = { 0 };
+    const char *const *flags = FLAGS[_i];
+
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "run", "--name",
+                      "a1", "--state-dir", dir.path, flags[0], flags[1], flags[2], flags[3],
+                      "--", "sleep", "600", NULL);
+    ck_assert_int_eq(hft_program_wait(&agentd, STEP_MS), 2);
+    ck_assert(hft_program_said(&agentd, flags[3]));
+}
+END_TEST
+
+static bool leaves_core(pid_t pid)
+{
+    char path[64], line[200];
+    bool found = false, none = false;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/limits", (int)pid);
+    file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file) != NULL && !found) {
+        found = strncmp(line, "Max core file size ", 19) == 0;
+        none = found && line[19 + strspn(line + 19, " ")] == '0';
+    }
+    (void)fclose(file);
+    ck_assert(found);
+    return !none;
+}
+
+/* They hold passwords, tokens and keys. */
+START_TEST(neither_link_nor_controller_leaves_a_core)
+{
+    struct hft_program agentd = { 0 };
+    struct rlimit core;
+    char password[300];
+
+    ck_assert_int_eq(getrlimit(RLIMIT_CORE, &core), 0);
+    core.rlim_cur = core.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_CORE, &core), 0);
+    if (core.rlim_max == 0) {
+        hft_skip("nobody leaves a core here");
+        return;
+    }
+    write_file("password", "secret\n");
+    (void)snprintf(password, sizeof password, "%s/password", dir.path);
+    begin_leader();
+    start_sleeper(&agentd, password);
+    ck_assert(!leaves_core(leader.pid));
+    ck_assert(!leaves_core(pid_in("link.pid")));
+    ck_assert(leaves_core((pid_t)number_in("agents/a1/live", "\"pid\""))); /* its own affair */
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    ck_assert_int_eq(hft_program_stop(&leader), 0);
+    (void)snprintf(agentd.env, sizeof agentd.env, "HOLDFAST_DUMPABLE=1");
+    (void)snprintf(leader.env, sizeof leader.env, "HOLDFAST_DUMPABLE=1");
+    begin_leader();
+    hft_program_start(&agentd, "agentd", dir.path, "again", server.endpoint, "run", "--name",
+                      "a2", "--state-dir", dir.path, "--", "sleep", "600", NULL);
+    await_line("again.log", "event=joined");
+    ck_assert(leaves_core(leader.pid));
+    ck_assert(leaves_core(pid_in("link.pid")));
+    ck_assert_int_eq(hft_program_stop(&agentd), 128 + SIGTERM);
 }
 END_TEST
 
@@ -243,6 +358,9 @@ int main(void)
     tcase_add_test(stories, a_new_configuration_touches_nothing_that_did_not_change);
     tcase_add_test(stories, a_mistake_in_a_file_costs_no_agent_whose_link_dies);
     tcase_add_test(stories, an_agentd_whose_links_cannot_begin_can_be_stopped);
+    tcase_add_test(stories, links_that_cannot_begin_find_a_file_that_was_corrected);
+    tcase_add_loop_test(stories, a_file_that_is_not_there_is_a_mistake_in_the_settings, 0, 3);
+    tcase_add_test(stories, neither_link_nor_controller_leaves_a_core);
     tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);
     tcase_add_checked_fixture(words, scratch, no_scratch);
     tcase_set_timeout(words, 120);

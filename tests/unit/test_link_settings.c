@@ -160,8 +160,8 @@ static const struct {
     { "checkpoints: {store: file, directory: /no/such/place}\n", HF_EIO,
       "checkpoints.directory /no/such/place: /no/such: No such file" },
     { "checkpoints.directory: /dev/null\n", HF_EIO, "/dev/null: Not a directory" },
-    { "etcd: {user: u, password_file: /no/such}\n", HF_ENOENT, "/no/such" },
-    { "etcd: {endpoints: ['https://127.0.0.1:1'], cacert: /no/such}\n", HF_ENOENT, "/no/such" },
+    { "etcd: {user: u, password_file: /no/such}\n", HF_EINVAL, "/no/such" },
+    { "etcd: {endpoints: ['https://127.0.0.1:1'], cacert: /no/such}\n", HF_EINVAL, "/no/such" },
 };
 
 START_TEST(a_reload_that_no_link_could_begin_with_is_refused)
