@@ -20,14 +20,16 @@
 #include "io/runner.h"
 #include "schema/json.h"
 
-enum { ASK_AGAIN_MS = 1000, TICK_MS = 250, STALL_MS = 500 };
+enum { ASK_AGAIN_MS = 1000, SAY_AGAIN_MS = 5000, TICK_MS = 250, STALL_MS = 500 };
+enum { ENDPOINTS_SIZE = 140 };
 
 struct controller {
     const struct ctl_settings *settings;
     uv_loop_t loop;
     uv_signal_t term, intr;
-    uv_timer_t retry; /* before etcd is asked again, at the start */
-    uv_timer_t tick;  /* shows when this loop stood still */
+    uv_timer_t retry;    /* before etcd is asked again, at the start, */
+    uv_timer_t patience; /* before that is said again, or given up */
+    uv_timer_t tick;     /* shows when this loop stood still */
     struct hf_clock_jump jump;
     struct hf_etcd *etcd;
     struct hf_backend_etcd *backend;
@@ -38,7 +40,9 @@ struct controller {
     struct ctl_api api;
     struct hf_httpd *httpd; /* NULL: nothing is served */
     struct hf_buf leader;   /* what our key says of us, if we lead */
-    bool waiting;           /* etcd was away when it was first asked */
+    hf_ms wait_left;        /* for the first answer of etcd, while this loop turns, ... */
+    hf_ms wait_step;        /* ... of which so much is waited for now */
+    char away[160];         /* what was last found instead of one; "": nothing yet */
     bool stopping;          /* from here on only the end matters */
     int rc;
     struct hf_error why;
@@ -61,6 +65,7 @@ static void stop(struct controller *ctl)
     uv_close((uv_handle_t *)&ctl->term, NULL);
     uv_close((uv_handle_t *)&ctl->intr, NULL);
     uv_close((uv_handle_t *)&ctl->retry, NULL);
+    uv_close((uv_handle_t *)&ctl->patience, NULL);
     uv_close((uv_handle_t *)&ctl->tick, NULL);
     if (ctl->httpd != NULL)
         hf_httpd_close(ctl->httpd, NULL, NULL);
@@ -191,12 +196,68 @@ static void on_retry(uv_timer_t *timer)
     ask(timer->data);
 }
 
+/* As many of them as a sentence has room for. */
+static const char *name_endpoints(const struct controller *ctl, char out[ENDPOINTS_SIZE])
+{
+    const struct hf_strings *all = &ctl->settings->common.endpoints;
+    int len = snprintf(out, ENDPOINTS_SIZE, "%.100s", all->items[0]);
+
+    for (size_t i = 1; i < all->count; i++) {
+        if ((size_t)len + strlen(all->items[i]) + sizeof " and 999 more" > ENDPOINTS_SIZE) {
+            (void)snprintf(out + len, ENDPOINTS_SIZE - (size_t)len, " and %zu more",
+                           all->count - i);
+            break;
+        }
+        len += snprintf(out + len, ENDPOINTS_SIZE - (size_t)len, ", %s", all->items[i]);
+    }
+    return out;
+}
+
+static void say_waiting(const struct controller *ctl)
+{
+    char endpoints[ENDPOINTS_SIZE];
+
+    HF_LOG_WARN("waiting_for_etcd", HF_STR("endpoints", name_endpoints(ctl, endpoints)),
+                HF_STR("message", ctl->away[0] != '\0' ? ctl->away : "no answer yet"),
+                HF_INT("gives_up_in_ms", ctl->wait_left),
+                HF_STR("next", "asks again until it answers"));
+}
+
+static void wait_on(struct controller *ctl);
+
+/* etcd may also hang, and then nobody comes to say that it does. */
+static void on_patience(uv_timer_t *timer)
+{
+    struct controller *ctl = timer->data;
+    char endpoints[ENDPOINTS_SIZE];
+
+    ctl->wait_left -= ctl->wait_step;
+    if (ctl->wait_left > 0) {
+        say_waiting(ctl);
+        wait_on(ctl);
+        return;
+    }
+    give_up(ctl, hf_error_set(&ctl->why, HF_EAGAIN,
+                              "etcd did not answer within %lld s at %s: start it, say where "
+                              "it is (--endpoints), or wait longer (--etcd-wait)",
+                              (long long)ctl->settings->etcd_wait / 1000,
+                              name_endpoints(ctl, endpoints)));
+}
+
+/* What passes while the machine sleeps, or does not let us run, is nothing that etcd took. */
+static void wait_on(struct controller *ctl)
+{
+    ctl->wait_step = ctl->wait_left < SAY_AGAIN_MS ? ctl->wait_left : SAY_AGAIN_MS;
+    (void)uv_timer_start(&ctl->patience, on_patience, (uint64_t)ctl->wait_step, 0);
+}
+
 static void wait_for_etcd(struct controller *ctl, const char *message)
 {
-    if (!ctl->waiting)
-        HF_LOG_WARN("waiting_for_etcd", HF_STR("message", message),
-                    HF_STR("next", "asks again until it answers"));
-    ctl->waiting = true;
+    bool is_news = ctl->away[0] == '\0';
+
+    (void)snprintf(ctl->away, sizeof ctl->away, "%s", message);
+    if (is_news)
+        say_waiting(ctl);
     (void)uv_timer_start(&ctl->retry, on_retry, ASK_AGAIN_MS, 0);
 }
 
@@ -209,6 +270,7 @@ static void on_answer(const struct hf_range_result *result, void *arg)
         return;
     switch (result->result.err) {
     case HF_OK:
+        (void)uv_timer_stop(&ctl->patience);
         HF_LOG_INFO("connected", HF_INT("revision", result->result.header.revision));
         rc = stand(ctl);
         if (rc != HF_OK)
@@ -216,11 +278,12 @@ static void on_answer(const struct hf_range_result *result, void *arg)
         return;
     case HF_EDENIED:
         give_up(ctl, hf_error_set(&ctl->why, HF_EDENIED,
-                                  "etcd refuses this user (%s): check --user or --cert",
+                                  "etcd refuses this user (%s): check --user with "
+                                  "--password-file, or --cert",
                                   result->result.message));
         return;
     case HF_EINVAL:
-        give_up(ctl, hf_error_set(&ctl->why, HF_EINVAL, "etcd does not understand us: %s",
+        give_up(ctl, hf_error_set(&ctl->why, HF_EIO, "etcd does not understand us: %s",
                                   result->result.message));
         return;
     default: wait_for_etcd(ctl, result->result.message);
@@ -245,6 +308,13 @@ static void ask(struct controller *ctl)
         give_up(ctl, hf_error_set(&ctl->why, rc, "%s", hf_err_text(rc)));
 }
 
+static void begin(struct controller *ctl)
+{
+    ctl->wait_left = ctl->settings->etcd_wait;
+    wait_on(ctl);
+    ask(ctl);
+}
+
 /* Life. */
 
 static int open_parts(struct controller *ctl)
@@ -263,7 +333,7 @@ static int open_parts(struct controller *ctl)
         return hf_error_set(&ctl->why, HF_ENOMEM, "out of memory");
     ctl_observer_init(&ctl->observer, ctl->engine, settings->id);
     etcd.separate_channels = true;
-    rc = hf_etcd_new(&ctl->loop, &etcd, &ctl->etcd, &ctl->why);
+    rc = hf_connect_new(&ctl->loop, &etcd, &ctl->etcd, &ctl->why);
     if (rc == HF_OK)
         rc = hf_backend_etcd_new(&ctl->loop, ctl->etcd, &ctl->backend);
     if (rc == HF_OK) {
@@ -308,11 +378,13 @@ static int open_api(struct controller *ctl)
 /* libuv fails here only without memory or descriptors. */
 static bool open_handles(struct controller *ctl)
 {
-    ctl->term.data = ctl->intr.data = ctl->retry.data = ctl->tick.data = ctl;
+    ctl->term.data = ctl->intr.data = ctl->tick.data = ctl;
+    ctl->retry.data = ctl->patience.data = ctl;
     ctl->jump = (struct hf_clock_jump){ .interval = TICK_MS, .tolerance = STALL_MS };
     return uv_signal_init(&ctl->loop, &ctl->term) == 0 &&
            uv_signal_init(&ctl->loop, &ctl->intr) == 0 &&
            uv_timer_init(&ctl->loop, &ctl->retry) == 0 &&
+           uv_timer_init(&ctl->loop, &ctl->patience) == 0 &&
            uv_timer_init(&ctl->loop, &ctl->tick) == 0 &&
            uv_timer_start(&ctl->tick, on_tick, TICK_MS, TICK_MS) == 0 &&
            uv_signal_start(&ctl->term, on_signal, SIGTERM) == 0 &&
@@ -334,7 +406,7 @@ int ctl_run(const struct ctl_settings *settings, struct hf_error *err)
                     HF_INT("ttl_ms", settings->ttl));
         rc = open_api(&ctl);
         if (rc == HF_OK)
-            ask(&ctl);
+            begin(&ctl);
         else
             give_up(&ctl, rc);
         (void)uv_run(&ctl.loop, UV_RUN_DEFAULT);

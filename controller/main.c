@@ -16,7 +16,7 @@ static const char USAGE[] =
     "Decides for a fleet: which agents are dead, which tasks are reset, who is started\n"
     "where. Several may run; one leads, the others follow everything and take over.\n";
 
-enum { EXIT_USAGE = 2, EXIT_DENIED = 6 };
+enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 5, EXIT_DENIED = 6 };
 
 static int print(struct hf_buf *text)
 {
@@ -65,7 +65,12 @@ static int run(const struct hf_config *cfg, const struct ctl_settings *settings)
     if (rc == HF_OK)
         return EXIT_SUCCESS;
     HF_LOG_ERROR("cannot_go_on", HF_STR("error", hf_err_name(rc)), HF_STR("message", err.text));
-    return rc == HF_EDENIED ? EXIT_DENIED : EXIT_FAILURE;
+    switch (rc) {
+    case HF_EINVAL: return EXIT_USAGE;
+    case HF_EAGAIN: return EXIT_UNREACHABLE;
+    case HF_EDENIED: return EXIT_DENIED;
+    default: return EXIT_FAILURE;
+    }
 }
 
 int main(int argc, char **argv)

@@ -31,6 +31,19 @@ static const struct hf_option TABLE[] = {
         .help = "How long a leader that vanished is waited for before another one leads.",
     },
     {
+        .key = "controller.etcd_wait",
+        .flag = "etcd-wait",
+        .env = "HOLDFAST_CONTROLLER_ETCD_WAIT",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_settings, etcd_wait),
+        .min = 1000,
+        .max = 86400000,
+        .preset = "30s",
+        .help = "How long etcd is waited for at the start; then this ends with status 5, and "
+                "whoever looks after it may start it again. Once etcd has answered it is "
+                "waited for without end.",
+    },
+    {
         .key = "controller.listen",
         .flag = "listen",
         .env = "HOLDFAST_CONTROLLER_LISTEN",

@@ -14,6 +14,7 @@ struct ctl_settings {
     struct hf_options common;
     const char *id; /* never NULL after ctl_settings_complete */
     hf_ms ttl;
+    hf_ms etcd_wait; /* at the start, for its first answer */
     const char *listen;
     const char *port_file;
     int64_t running_max;

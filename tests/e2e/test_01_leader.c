@@ -130,6 +130,49 @@ START_TEST(a_controller_waits_for_an_etcd_that_is_away_and_says_so)
 }
 END_TEST
 
+/* For as long as it was told to, whether nobody is there or somebody who does not answer. */
+START_TEST(a_controller_gives_up_an_etcd_that_does_not_come)
+{
+    if (_i == 0)
+        hft_etcd_stop(&server);
+    else
+        hft_etcd_pause(&server);
+    hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint, "--id",
+                      "a", "--etcd-wait", "6s", NULL);
+    ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 5);
+    ck_assert_uint_ge(hft_program_count(&a, "event=waiting_for_etcd"), 1);
+    ck_assert(hft_program_said(&a, "etcd did not answer within 6 s at "));
+    ck_assert(hft_program_said(&a, server.endpoint));
+    if (_i == 1)
+        hft_etcd_resume(&server);
+}
+END_TEST
+
+static bool is_past(void *arg)
+{
+    struct hf_clock clock = hf_clock_boottime();
+
+    return hf_clock_now(&clock) > *(const hf_ms *)arg;
+}
+
+/* That was for the start. */
+START_TEST(a_controller_that_has_begun_does_not_give_up_its_etcd)
+{
+    struct hf_clock clock = hf_clock_boottime();
+    hf_ms given_up = hf_clock_now(&clock) + 13000;
+
+    hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint, "--id",
+                      "a", "--ttl", "3s", "--etcd-wait", "12s", NULL);
+    hft_program_until_said(&a, "event=leading", STEP_MS);
+    hft_etcd_pause(&server);
+    hft_program_until_said(&a, "event=stepped_down", STEP_MS);
+    hft_wait_or_fail(is_past, &given_up, STEP_MS, "its patience to be over");
+    hft_etcd_resume(&server);
+    until_leads("a");
+    ck_assert_int_eq(hft_program_stop(&a), 0);
+}
+END_TEST
+
 /* Since when it leads, not since when it runs: the second one stood by for a while. */
 START_TEST(a_leader_says_since_when_it_leads)
 {
@@ -165,6 +208,34 @@ START_TEST(a_controller_that_is_refused_ends_and_says_why)
 }
 END_TEST
 
+static void write_password(const char *text, char path[HFT_PATH_MAX + 32])
+{
+    FILE *file;
+
+    (void)snprintf(path, HFT_PATH_MAX + 32, "%s/password", server.dir.path);
+    file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* A wrong password does not become right by waiting. */
+START_TEST(a_controller_with_a_wrong_password_ends_and_says_why)
+{
+    char path[HFT_PATH_MAX + 32];
+
+    write_password("wrong\n", path);
+    hft_etcdctl_ok(&server, NULL, "user", "add", "root:secret", NULL);
+    hft_etcdctl_ok(&server, NULL, "user", "grant-role", "root", "root", NULL);
+    hft_etcdctl_ok(&server, NULL, "auth", "enable", NULL);
+    hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint, "--id",
+                      "a", "--user", "root", "--password-file", path, NULL);
+    ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 6);
+    ck_assert(hft_program_said(&a, "check --user with --password-file"));
+    ck_assert(!hft_program_said(&a, "event=waiting_for_etcd"));
+}
+END_TEST
+
 START_TEST(a_configuration_that_makes_no_sense_is_refused_with_a_sentence)
 {
     hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint,
@@ -178,6 +249,10 @@ START_TEST(a_configuration_that_makes_no_sense_is_refused_with_a_sentence)
                       "--alert-command", "/no/such,--now", NULL);
     ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 2);
     ck_assert(hft_program_said(&a, "alert.command: /no/such is not a program"));
+    hft_program_start(&a, "holdfast-controller", server.dir.path, "a", server.endpoint,
+                      "--user", "u", "--password-file", "/no/such/password", NULL);
+    ck_assert_int_eq(hft_program_wait(&a, STEP_MS), 2);
+    ck_assert(hft_program_said(&a, "/no/such/password: cannot be read"));
 }
 END_TEST
 
@@ -206,8 +281,11 @@ int main(void)
     tcase_add_test(t, a_leader_that_is_killed_is_followed_when_its_lease_has_run_out);
     tcase_add_test(t, a_standby_that_is_told_to_stop_leaves_the_leader_alone);
     tcase_add_test(t, a_controller_waits_for_an_etcd_that_is_away_and_says_so);
+    tcase_add_loop_test(t, a_controller_gives_up_an_etcd_that_does_not_come, 0, 2);
+    tcase_add_test(t, a_controller_that_has_begun_does_not_give_up_its_etcd);
     tcase_add_test(t, a_leader_says_since_when_it_leads);
     tcase_add_test(t, a_controller_that_is_refused_ends_and_says_why);
+    tcase_add_test(t, a_controller_with_a_wrong_password_ends_and_says_why);
     tcase_add_test(t, a_configuration_that_makes_no_sense_is_refused_with_a_sentence);
     tcase_add_test(t, a_leader_steps_down_when_etcd_hangs_and_leads_again);
     return hft_suite_run("e2e: leader", t, NULL);
