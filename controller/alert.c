@@ -4,11 +4,13 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/id.h"
 #include "base/log.h"
+#include "core/backoff.h"
 #include "core/moments.h"
 #include "schema/json.h"
 
-enum { MOST_QUEUED = 100, ATTEMPTS = 3, PAUSE_MS = 1000, MOST_ARGS = 32 };
+enum { MOST_QUEUED = 100, MOST_ARGS = 32, JITTER_PERCENT = 25 };
 
 struct alert {
     struct alert *next;
@@ -51,10 +53,26 @@ static void on_pause_over(uv_timer_t *timer)
     start_next(timer->data);
 }
 
+/* Before the attempt that follows so many. Without random bytes it is the longest. */
+static hf_ms get_pause(const struct ctl_alerts *alerts, unsigned attempts)
+{
+    hf_ms first = alerts->cfg.pause > 0 ? alerts->cfg.pause : CTL_ALERT_PAUSE;
+    const struct hf_backoff_policy policy = { .base = first,
+                                              .factor_percent = 200,
+                                              .cap = first * CTL_ALERT_PAUSE_MOST /
+                                                     CTL_ALERT_PAUSE,
+                                              .jitter_percent = JITTER_PERCENT };
+    uint32_t random = 0;
+
+    (void)!hf_id_random(&random, sizeof random);
+    return hf_backoff_delay(&policy, attempts, random);
+}
+
 /* The run is over: on to the next one, or once more. */
 static void finish_run(struct ctl_alerts *alerts)
 {
     unsigned attempts = alerts->first->attempts;
+    hf_ms pause = get_pause(alerts, attempts);
 
     alerts->running = false;
     if (alerts->status == 0) {
@@ -66,10 +84,11 @@ static void finish_run(struct ctl_alerts *alerts)
     alerts->stats.failed++;
     HF_LOG_WARN("alert_failed", HF_STR("command", alerts->args[0]),
                 HF_INT("status", alerts->status), HF_BOOL("killed", alerts->killed),
-                HF_STR("next", attempts < ATTEMPTS ? "tries again" : "gives it up"));
-    if (attempts >= ATTEMPTS)
+                HF_UINT("attempt", attempts), HF_INT("next_in_ms", pause),
+                HF_STR("next", attempts < CTL_ALERT_ATTEMPTS ? "tries again" : "gives it up"));
+    if (attempts >= CTL_ALERT_ATTEMPTS)
         drop_first(alerts);
-    (void)uv_timer_start(&alerts->timer, on_pause_over, PAUSE_MS << attempts, 0);
+    (void)uv_timer_start(&alerts->timer, on_pause_over, (uint64_t)pause, 0);
 }
 
 static void free_alerts(struct ctl_alerts *alerts)
