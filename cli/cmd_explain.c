@@ -259,12 +259,19 @@ static int add_fleet(struct cli *cli, struct cli_chain *chain, const struct cli_
 {
     static const enum hf_key_scope SCOPES[] = { HF_KEY_IN_AGENTS, HF_KEY_IN_HEALTH };
     const struct hf_seen_task seen = { .seen = record->seen, .task = cli_task_of(record) };
+    CLI_CLEANUP_RECORD struct cli_record leader = { 0 };
+    struct hf_task_policy policy;
     const struct hf_agent *owner;
+    bool is_known;
     int rc = cli_load_fleet(cli, SCOPES, sizeof SCOPES / sizeof SCOPES[0], ret_fleet);
 
+    if (rc == HF_OK)
+        rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_LEADER }, &leader);
     if (rc != HF_OK)
         return rc;
-    *ret_outlook = hf_outlook_task(*ret_fleet, &seen, hf_clock_wall());
+    is_known = hf_outlook_policy((const Holdfast__V1__Leader *)leader.message, &policy);
+    *ret_outlook =
+        hf_outlook_task(*ret_fleet, &seen, is_known ? &policy : NULL, hf_clock_wall());
     owner = seen.task->owner != NULL && hf_task_is_owned(seen.task->state)
                 ? hf_fleet_get_agent(*ret_fleet, seen.task->owner->agent)
                 : NULL;

@@ -135,15 +135,33 @@ static void on_trouble(const char *what, int err, const char *message, void *arg
 
 /* Standing. */
 
+static Google__Protobuf__Duration write_duration(hf_ms value)
+{
+    Google__Protobuf__Duration duration = GOOGLE__PROTOBUF__DURATION__INIT;
+
+    duration.seconds = value / 1000;
+    duration.nanos = (int32_t)(value % 1000) * 1000000;
+    return duration;
+}
+
 static int encode_leader(const struct controller *ctl, struct hf_buf *out)
 {
+    const struct hf_task_policy *task = &ctl->settings->engine.task;
     Holdfast__V1__Leader leader = HOLDFAST__V1__LEADER__INIT;
+    Holdfast__V1__Leader__Waits waits = HOLDFAST__V1__LEADER__WAITS__INIT;
+    Google__Protobuf__Duration start = write_duration(task->start_within);
+    Google__Protobuf__Duration alert = write_duration(task->alert_after);
+    Google__Protobuf__Duration review = write_duration(task->review_after);
     Google__Protobuf__Timestamp since;
     char listen[64];
 
     leader.id = (char *)ctl->settings->id;
     leader.since = hf_moment_write(hf_clock_wall(), &since);
     leader.version = (char *)HOLDFAST_VERSION;
+    waits.start_within = &start;
+    waits.alert_after = &alert;
+    waits.review_after = &review;
+    leader.waits = &waits;
     if (ctl->httpd != NULL) {
         (void)snprintf(listen, sizeof listen, "%.*s:%u",
                        (int)(strrchr(ctl->settings->listen, ':') - ctl->settings->listen),

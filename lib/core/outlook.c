@@ -31,15 +31,36 @@ static struct hf_outlook of_next(const Holdfast__V1__Next *next)
                                 .at = next->at != NULL ? hf_moment_read(next->at) : 0 };
 }
 
-/* Without a known beginning the rule holds, but nobody can say when. */
-static struct hf_outlook of_wait(Holdfast__V1__Task__State state, hf_ms since, hf_ms now)
+static hf_ms read_duration(const Google__Protobuf__Duration *duration)
 {
-    struct hf_task_policy policy = hf_task_policy_default();
-    struct hf_task_wait wait =
-        hf_task_judge_wait(&policy, state, false, since != 0 ? since : now, now);
+    return duration != NULL ? duration->seconds * 1000 + duration->nanos / 1000000 : 0;
+}
+
+bool hf_outlook_policy(const Holdfast__V1__Leader *leader, struct hf_task_policy *ret_policy)
+{
+    const Holdfast__V1__Leader__Waits *waits = leader != NULL ? leader->waits : NULL;
+
+    if (waits == NULL)
+        return false;
+    *ret_policy = hf_task_policy_default();
+    ret_policy->start_within = read_duration(waits->start_within);
+    ret_policy->alert_after = read_duration(waits->alert_after);
+    ret_policy->review_after = read_duration(waits->review_after);
+    return true;
+}
+
+/* Without a known beginning, or not knowing how long, the rule holds, but nobody can say when.
+ */
+static struct hf_outlook of_wait(const struct hf_task_policy *policy,
+                                 Holdfast__V1__Task__State state, hf_ms since, hf_ms now)
+{
+    struct hf_task_policy usual = hf_task_policy_default();
+    bool is_timed = policy != NULL && since != 0;
+    struct hf_task_wait wait = hf_task_judge_wait(is_timed ? policy : &usual, state, false,
+                                                  is_timed ? since : now, now);
 
     return (struct hf_outlook){ .what = wait.next,
-                                .at = since != 0 && wait.at != HF_TASK_NEVER ? wait.at : 0 };
+                                .at = is_timed && wait.at != HF_TASK_NEVER ? wait.at : 0 };
 }
 
 /* When the role lost its last agent, as far as their exits tell. */
@@ -56,7 +77,8 @@ static hf_ms lonely_since(const struct hf_role *role, hf_ms since)
 }
 
 static struct hf_outlook of_pending(const struct hf_fleet *fleet,
-                                    const Holdfast__V1__Task *task, hf_ms since, hf_ms now)
+                                    const Holdfast__V1__Task *task,
+                                    const struct hf_task_policy *policy, hf_ms since, hf_ms now)
 {
     const struct hf_role *role = hf_fleet_get_role(fleet, task->role);
 
@@ -65,7 +87,7 @@ static struct hf_outlook of_pending(const struct hf_fleet *fleet,
                                             "it, or anyone of its role may have it" };
     if (role != NULL && role->live_count > 0)
         return (struct hf_outlook){ .what = "an agent of its role takes it" };
-    return of_wait(task->state, lonely_since(role, since), now);
+    return of_wait(policy, task->state, lonely_since(role, since), now);
 }
 
 /* A backoff has an end. What waits after it, or without one, waits for others of its role. */
@@ -108,7 +130,7 @@ static bool is_asked_about(const struct hf_agent *owner, const char *task)
 }
 
 static struct hf_outlook of_owned(const struct hf_fleet *fleet, const struct hf_seen_task *seen,
-                                  hf_ms since, hf_ms now)
+                                  const struct hf_task_policy *policy, hf_ms since, hf_ms now)
 {
     const Holdfast__V1__Task *task = seen->task;
     const struct hf_agent *owner =
@@ -123,7 +145,7 @@ static struct hf_outlook of_owned(const struct hf_fleet *fleet, const struct hf_
             .what = "its owner, who is back as another life, adopts it, or it is reset"
         };
     if (task->state == HOLDFAST__V1__TASK__STATE__acknowledged)
-        return of_wait(task->state, since, now);
+        return of_wait(policy, task->state, since, now);
     if (is_asked_about(owner, task->id))
         return of_next(hf_agent_health(owner)->next);
     return (struct hf_outlook){ .what = "its owner brings it to an end",
@@ -133,18 +155,19 @@ static struct hf_outlook of_owned(const struct hf_fleet *fleet, const struct hf_
 }
 
 struct hf_outlook hf_outlook_task(const struct hf_fleet *fleet, const struct hf_seen_task *task,
-                                  hf_ms now)
+                                  const struct hf_task_policy *policy, hf_ms now)
 {
     hf_ms since = hf_outlook_written(&task->task->base);
 
     if (hf_task_is_owned(task->task->state))
-        return of_owned(fleet, task, since, now);
+        return of_owned(fleet, task, policy, since, now);
     if (task->task->state == HOLDFAST__V1__TASK__STATE__queued)
         return of_queued(task->task, now);
     if (task->task->next != NULL)
         return of_next(task->task->next);
     switch (task->task->state) {
-    case HOLDFAST__V1__TASK__STATE__pending: return of_pending(fleet, task->task, since, now);
+    case HOLDFAST__V1__TASK__STATE__pending:
+        return of_pending(fleet, task->task, policy, since, now);
     case HOLDFAST__V1__TASK__STATE__needs_review:
         return (struct hf_outlook){ .what = "a person decides: `holdfast task retry` begins "
                                             "anew, `holdfast task cancel` ends it" };

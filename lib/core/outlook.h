@@ -21,9 +21,14 @@ struct hf_outlook {
  * fine. */
 hf_ms hf_outlook_written(const ProtobufCMessage *record);
 
-/* `fleet` has at least all agents with their health. */
+/* By which the leader judges tasks that wait, as its key says. False: it does not say, or there
+ * is no leader (NULL); then nobody knows when. */
+bool hf_outlook_policy(const Holdfast__V1__Leader *leader, struct hf_task_policy *ret_policy);
+
+/* `fleet` has at least all agents with their health. `policy` is the leader's, or NULL: what
+ * follows from waiting has no time then. */
 struct hf_outlook hf_outlook_task(const struct hf_fleet *fleet, const struct hf_seen_task *task,
-                                  hf_ms now);
+                                  const struct hf_task_policy *policy, hf_ms now);
 struct hf_outlook hf_outlook_agent(const struct hf_agent *agent);
 
 #endif

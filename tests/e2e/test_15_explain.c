@@ -108,6 +108,13 @@ START_TEST(a_task_is_explained_with_its_owner)
 
     (void)put_now("tasks/lonely", "\"id\":\"lonely\",\"role\":\"poet\",\"state\":\"pending\"",
                   HF_NO_LEASE);
+    expect_next("lonely", "somebody is told", false); /* by nobody, as long as nobody leads */
+    (void)put("controller/leader", "{\"id\":\"old\"}", HF_NO_LEASE);
+    expect_next("lonely", "somebody is told", false); /* nor does it say when */
+    (void)put("controller/leader",
+              "{\"id\":\"c\",\"waits\":{\"startWithin\":\"60s\",\"alertAfter\":\"100s\","
+              "\"reviewAfter\":\"200s\"}}",
+              HF_NO_LEASE);
     expect_next("lonely", "somebody is told", true);
     (void)put("agents/w1/spec", "{\"role\":\"writer\"}", HF_NO_LEASE);
     life = put_now("agents/w1/live", "\"host\":\"node-7\",\"pid\":17", lease);
@@ -214,8 +221,13 @@ START_TEST(somebody_is_told_of_a_deadline_that_is_over)
     (void)snprintf(file, sizeof file, "%s/alerts", server.dir.path);
     (void)snprintf(command, sizeof command, "/usr/bin/tee,-a,%s", file);
     hft_program_start(&controller, "holdfast-controller", server.dir.path, "c", server.endpoint,
-                      "--id", "c", "--alert-command", command, NULL);
+                      "--id", "c", "--alert-command", command, "--task-alert-after", "40m",
+                      NULL);
     hft_program_until_said(&controller, "event=leading", STEP_MS);
+    /* Whoever asks is told by what this leader goes. */
+    cli("task", "submit", "--role", "poet", "--id", "lonely");
+    cli("explain", "lonely");
+    expect_said("next: somebody is told in 39m");
     cli("task", "submit", "--role", "writer", "--id", "t", "--deadline", "1s");
     hft_wait_or_fail(has_alerted, file, STEP_MS, "the alert");
     ck_assert_int_eq(hft_program_stop(&controller), 0);

@@ -24,6 +24,9 @@ static void ignore(enum hf_fleet_kind kind, void *object, void *arg)
     (void)arg;
 }
 
+static struct hf_task_policy usual;
+static const struct hf_task_policy *policy; /* of the leader; NULL: nobody knows it */
+
 static void open_fleet(void)
 {
     struct hf_fleet_config cfg = { .seed = 1, .on_touched = ignore };
@@ -31,6 +34,8 @@ static void open_fleet(void)
     rev = 100;
     fleet = hf_fleet_new(&cfg);
     ck_assert_ptr_nonnull(fleet);
+    usual = hf_task_policy_default();
+    policy = &usual;
 }
 
 static void close_fleet(void)
@@ -75,7 +80,7 @@ static struct hf_outlook ask(const char *json)
 {
     Holdfast__V1__Task *task = (Holdfast__V1__Task *)parse(HF_KEY_TASK, json);
     struct hf_seen_task seen = { .seen = { .create_rev = 1, .mod_rev = 200 }, .task = task };
-    struct hf_outlook outlook = hf_outlook_task(fleet, &seen, WALL);
+    struct hf_outlook outlook = hf_outlook_task(fleet, &seen, policy, WALL);
     static char what[200];
 
     (void)snprintf(what, sizeof what, "%s", outlook.what != NULL ? outlook.what : "nothing");
@@ -137,6 +142,30 @@ START_TEST(pending_work_waits_for_its_role)
     expect(ask_state("pending", "", 6 * MIN), "somebody is told", WALL + 4 * MIN);
     (void)tell(HF_KEY_AGENT_LIVE, "a", "{\"host\":\"h\"}");
     expect(ask_state("pending", "", 6 * MIN), "an agent of its role takes it", 0);
+}
+END_TEST
+
+/* Times are those of who leads; with nobody, or one who does not say, there are none. */
+START_TEST(how_long_work_waits_is_the_leader_s_to_say)
+{
+    Holdfast__V1__Leader *leader = (Holdfast__V1__Leader *)parse(
+        HF_KEY_LEADER, "{\"id\":\"c\",\"waits\":{\"startWithin\":\"7s\",\"alertAfter\":"
+                       "\"0.500s\",\"reviewAfter\":\"3600s\"}}");
+    Holdfast__V1__Leader *silent =
+        (Holdfast__V1__Leader *)parse(HF_KEY_LEADER, "{\"id\":\"c\"}");
+    struct hf_task_policy said;
+
+    ck_assert(!hf_outlook_policy(NULL, &said));
+    ck_assert(!hf_outlook_policy(silent, &said));
+    ck_assert(hf_outlook_policy(leader, &said));
+    ck_assert_int_eq(said.start_within, 7000);
+    ck_assert_int_eq(said.alert_after, 500);
+    policy = &said;
+    expect(ask_state("pending", "", 1 * MIN), "a person has to look", WALL + 59 * MIN);
+    policy = NULL;
+    expect(ask_state("pending", "", 1 * MIN), "somebody is told", 0);
+    hf_json_free(&leader->base);
+    hf_json_free(&silent->base);
 }
 END_TEST
 
@@ -258,6 +287,7 @@ int main(void)
     tcase_add_checked_fixture(t, open_fleet, close_fleet);
     tcase_add_test(t, a_record_says_when_it_was_written);
     tcase_add_test(t, pending_work_waits_for_its_role);
+    tcase_add_test(t, how_long_work_waits_is_the_leader_s_to_say);
     tcase_add_test(t, owned_work_follows_its_owner);
     tcase_add_loop_test(t, what_its_owner_was_asked_comes_first, 0, COUNT(INQUIRIES));
     tcase_add_test(t, what_has_ended_waits_for_nobody_but_a_person);
