@@ -43,7 +43,8 @@ struct cli_command {
     const struct hf_option *options;
     size_t option_count;
     size_t settings_size;
-    bool offline; /* makes its own connection, if any */
+    bool offline;  /* makes its own connection, if any */
+    bool nameless; /* what it prints has no names: -o name is refused */
     int (*run)(struct cli *cli);
 };
 

@@ -44,5 +44,6 @@ const struct cli_command CLI_CHECKPOINT_GET = {
     .arg_max = 1,
     .summary = "Write the newest checkpoint that is whole to standard output.",
     CLI_OPTIONS(CLI_BODY_OPTIONS, struct cli_body_settings),
+    .nameless = true,
     .run = run,
 };

@@ -64,11 +64,25 @@ static void miss(int64_t seq, struct findings *findings)
     cli_table_add(&findings->table, CLI_BAD, "%s", next->text);
 }
 
+/* What a script has to do something about. */
+static int print_names(struct cli *cli, const struct findings *findings)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+
+    for (size_t i = 0; i < findings->count; i++) {
+        if (!findings->list[i]->ok)
+            hf_buf_printf(&out, "%" PRId64 "\n", findings->list[i]->seq);
+    }
+    return cli_out_text(cli, &out);
+}
+
 static int print(struct cli *cli, struct findings *findings)
 {
     Holdfast__V1__ChainReport report = HOLDFAST__V1__CHAIN_REPORT__INIT;
 
     cli->status = findings->ok ? 0 : CLI_EXIT_FAILURE;
+    if (cli->output == CLI_NAME)
+        return print_names(cli, findings);
     if (cli->output != CLI_JSON)
         return cli_table_print(cli, &findings->table, "This task has no checkpoints.");
     report.task = (char *)cli->args[0];
@@ -119,7 +133,9 @@ const struct cli_command CLI_CHECKPOINT_VERIFY = {
     .arg_min = 1,
     .arg_max = 1,
     .summary = "Hold the checkpoints of a task against their sizes and digests.",
-    .more = "Exit status 1 when one of them is not whole, or cannot be looked at from here.",
+    .more =
+        "Exit status 1 when one of them is not whole, or cannot be looked at from here. With\n"
+        "-o name the numbers of those alone.",
     CLI_OPTIONS(CLI_BODY_OPTIONS, struct cli_body_settings),
     .run = run,
 };

@@ -38,5 +38,6 @@ const struct cli_command CLI_DEMO_CRASH = {
     .more =
         "The agent must run on this machine and be at work on a task. Without a name one of\n"
         "them is chosen.",
+    .nameless = true,
     .run = run,
 };

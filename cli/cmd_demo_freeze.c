@@ -187,5 +187,6 @@ const struct cli_command CLI_DEMO_FREEZE = {
         "on\n"
         "another host, and goes on then. The agent must run on this machine and be at work on\n"
         "a task; without a name one of them is chosen.",
+    .nameless = true,
     .run = run,
 };

@@ -61,5 +61,6 @@ const struct cli_command CLI_DEMO_HOST = {
         "run on this machine and be at work on a task; without a name one of them is chosen.\n"
         "It goes on where another host of its pool has its launcher, as in `holdfast up`,\n"
         "which brings the host back later.",
+    .nameless = true,
     .run = run,
 };

@@ -205,5 +205,6 @@ const struct cli_command CLI_DOCTOR = {
     .name = "doctor",
     .args = "",
     .summary = "Examine etcd, the controllers and the fleet, and say what to do.",
+    .nameless = true,
     .run = run,
 };

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,13 +43,23 @@ struct events {
     int64_t seen; /* the newest that was printed: a list may tell it again */
 };
 
-static int print(struct cli *cli, const Holdfast__V1__Event *event)
+static int print_name(struct cli *cli, int64_t seq)
+{
+    HF_CLEANUP_BUF struct hf_buf out = { 0 };
+
+    hf_buf_printf(&out, "%" PRId64 "\n", seq);
+    return cli_out_text(cli, &out);
+}
+
+static int print(struct cli *cli, const Holdfast__V1__Event *event, int64_t seq)
 {
     HF_CLEANUP_BUF struct hf_buf out = { 0 };
     char time[CLI_AGE_SIZE], kind[64];
 
     if (cli->output == CLI_JSON)
         return cli_out_json_line(cli, &event->base);
+    if (cli->output == CLI_NAME)
+        return print_name(cli, seq);
     hf_buf_printf(&out, "%s  ", cli_time(event->at, time));
     (void)snprintf(kind, sizeof kind, "%-15s", cli_event_name(event->kind));
     cli_out_colour(&out, cli_event_colour(event->kind), kind);
@@ -77,7 +88,7 @@ static int on_event(struct hf_fleet_change *found, void *arg)
     if (event == NULL || found->key.kind != HF_KEY_EVENT || found->key.seq <= events->seen)
         return HF_OK;
     events->seen = found->key.seq;
-    return is_wanted(events, event) ? print(events->cli, event) : HF_OK;
+    return is_wanted(events, event) ? print(events->cli, event, found->key.seq) : HF_OK;
 }
 
 static int run(struct cli *cli)
@@ -101,6 +112,7 @@ const struct cli_command CLI_EVENTS = {
     .name = "events",
     .args = "",
     .summary = "Show the audit trail: what was decided, when and why.",
+    .more = "With -o name the number of each event alone, which its key in etcd ends with.",
     CLI_OPTIONS(TABLE, struct settings),
     .run = run,
 };

@@ -347,5 +347,6 @@ const struct cli_command CLI_EXPLAIN = {
     .arg_min = 1,
     .arg_max = 1,
     .summary = "Say what holds of an agent or a task, on what evidence, and what comes next.",
+    .nameless = true,
     .run = run,
 };

@@ -217,12 +217,15 @@ static int print(struct check *check)
         return cli_fail(check->cli, HF_ENOMEM, "out of memory");
     for (size_t i = 0; i < check->count; i++) {
         list[i] = &check->items[i];
-        hf_buf_printf(&out, "%-4s %s: %s\n", list[i]->id, list[i]->key, list[i]->text);
+        if (check->cli->output == CLI_NAME)
+            hf_buf_printf(&out, "%s\n", list[i]->key);
+        else
+            hf_buf_printf(&out, "%-4s %s: %s\n", list[i]->id, list[i]->key, list[i]->text);
     }
     report.ok = check->count == 0;
     report.violations = list;
     report.n_violations = check->count;
-    if (report.ok)
+    if (report.ok && check->cli->output != CLI_NAME)
         hf_buf_printf(&out, "All hold at revision %" PRId64 ".\n", check->cli->revision);
     rc = check->cli->output == CLI_JSON ? cli_out_json(check->cli, &report.base)
                                         : cli_out_text(check->cli, &out);
@@ -262,5 +265,6 @@ const struct cli_command CLI_INVARIANTS = {
     .name = "invariants",
     .args = "",
     .summary = "Check what must always hold, as far as one look can show it.",
+    .more = "Exit status 1 when something does not hold; -o name prints the keys alone.",
     .run = run,
 };

@@ -142,5 +142,6 @@ const struct cli_command CLI_LOGS = {
     .arg_max = 1,
     .summary = "Print what an agent on this machine wrote.",
     CLI_OPTIONS(TABLE, struct settings),
+    .nameless = true,
     .run = run,
 };

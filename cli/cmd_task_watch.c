@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "cli/commands.h"
+#include "cli/out.h"
 #include "cli/tasks.h"
 #include "core/task.h"
 
@@ -41,6 +42,8 @@ static int print_line(struct cli *cli, const Holdfast__V1__Task *task)
 
     if (cli->output == CLI_JSON)
         return cli_out_json_line(cli, &task->base);
+    if (cli->output == CLI_NAME)
+        return HF_OK; /* once, when it is there */
     cli_out_colour(&out, cli_task_colour(task->state), hf_task_state_name(task->state));
     if (task->owner != NULL)
         hf_buf_printf(&out, "  by %s", task->owner->agent);
@@ -87,6 +90,8 @@ static int run(struct cli *cli)
     rc = cli_follow(
         cli, &(struct hf_intent_read){ .key = { .kind = HF_KEY_TASK, .name = cli->args[0] } },
         on_change, &watch, &watch.done, until);
+    if (rc == HF_OK && cli->output == CLI_NAME)
+        return cli_out_done(cli, cli->args[0], "", "");
     return rc == HF_ETIMEOUT
                ? cli_fail(cli, rc, "task %s is not %s yet", cli->args[0],
                           settings->until != NULL ? settings->until : "in a final state")
@@ -99,6 +104,7 @@ const struct cli_command CLI_TASK_WATCH = {
     .arg_min = 1,
     .arg_max = 1,
     .summary = "Follow a task until it has ended, or is in a given state.",
+    .more = "With -o name its name alone, when that is so.",
     CLI_OPTIONS(TABLE, struct settings),
     .run = run,
 };

@@ -593,5 +593,6 @@ const struct cli_command CLI_UP = {
         "  holdfast demo freeze   a host stands still for a while",
     CLI_OPTIONS(TABLE, struct settings),
     .offline = true,
+    .nameless = true,
     .run = run,
 };

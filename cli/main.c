@@ -64,7 +64,7 @@ static const struct hf_option TABLE[] = {
         .words = OUTPUTS,
         .preset = "table",
         .help = "What to print: a table for people (wide: with everything in it), JSON, or "
-                "names alone.",
+                "names alone, one per line.",
     },
 };
 
@@ -295,6 +295,11 @@ static int print_dump(const struct hf_config *cfg)
 static int run(struct cli *cli, const struct cli_command *command, const struct hf_config *cfg)
 {
     int rc = check_args(cli, command);
+
+    if (rc == HF_OK && cli->output == CLI_NAME && command->nameless)
+        rc = cli_fail(cli, HF_EINVAL,
+                      "what holdfast %s prints has no names: -o name says nothing here",
+                      command->name);
 
     hf_log_setup(STDERR_FILENO, cli->common.log_level, cli->common.log_format);
     for (size_t i = 0; i < cfg->warning_count; i++)
