@@ -119,7 +119,10 @@ static void on_tick(uv_timer_t *timer)
 /* Before it has seen everything once, a refusal means that it will never do its job. */
 static void on_trouble(const char *what, int err, const char *message, void *arg)
 {
-    static struct hf_log_limit limit = { .interval = 10000, .burst = 10 };
+    /* An etcd that is away fails everything, and may stay away for days. */
+    static struct hf_log_limit away = { .interval = 30000, .burst = 3 };
+    static struct hf_log_limit other = { .interval = 10000, .burst = 10 };
+    struct hf_log_limit *limit = err == HF_EAGAIN || err == HF_ETIMEOUT ? &away : &other;
     struct controller *ctl = arg;
 
     if (err == HF_EDENIED && !ctl->observer.synced) {
@@ -128,7 +131,7 @@ static void on_trouble(const char *what, int err, const char *message, void *arg
                                   message));
         return;
     }
-    hf_log_write(HF_LOG_LEVEL_WARN, &limit, "trouble",
+    hf_log_write(HF_LOG_LEVEL_WARN, limit, "trouble",
                  HF_LOG_FIELDS_(HF_STR("what", what), HF_STR("error", hf_err_name(err)),
                                 HF_STR("message", message), HF_STR("next", "tries again")));
 }

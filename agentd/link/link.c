@@ -270,10 +270,13 @@ static void on_lease(const struct hf_session_view *view, void *arg)
 
 static void on_trouble(const char *what, int err, const char *message, void *arg)
 {
-    static struct hf_log_limit limit = { .interval = 10000, .burst = 10 };
+    /* An etcd that is away fails everything, and may stay away for days. */
+    static struct hf_log_limit away = { .interval = 30000, .burst = 3 };
+    static struct hf_log_limit other = { .interval = 10000, .burst = 10 };
+    struct hf_log_limit *limit = err == HF_EAGAIN || err == HF_ETIMEOUT ? &away : &other;
 
     (void)arg;
-    hf_log_write(HF_LOG_LEVEL_WARN, &limit, "trouble",
+    hf_log_write(HF_LOG_LEVEL_WARN, limit, "trouble",
                  HF_LOG_FIELDS_(HF_STR("what", what), HF_STR("error", hf_err_name(err)),
                                 HF_STR("message", message), HF_STR("next", "tries again")));
 }

@@ -251,6 +251,34 @@ START_TEST(a_file_that_is_not_there_is_a_mistake_in_the_settings)
 }
 END_TEST
 
+static bool is_past(void *arg)
+{
+    struct hf_clock clock = hf_clock_boottime();
+
+    return hf_clock_now(&clock) > *(const hf_ms *)arg;
+}
+
+/* Its agents come later; what it waits for it says now and then. */
+START_TEST(an_agentd_waits_for_its_etcd_without_flooding_its_log)
+{
+    struct hft_program agentd = { 0 };
+    struct hf_clock clock = hf_clock_boottime();
+    hf_ms later;
+
+    hft_etcd_stop(&server);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "run", "--name",
+                      "a1", "--state-dir", dir.path, "--", "sleep", "600", NULL);
+    hft_program_until_said(&agentd, "event=trouble", STEP_MS);
+    later = hf_clock_now(&clock) + 12000;
+    hft_wait_or_fail(is_past, &later, STEP_MS, "some attempts");
+    ck_assert_uint_le(hft_program_count(&agentd, "event=trouble"), 3);
+    hft_etcd_restart(&server);
+    await_line("agentd.log", "event=joined");
+    (void)hft_program_stop(&agentd);
+    check_log();
+}
+END_TEST
+
 static bool leaves_core(pid_t pid)
 {
     char path[64], line[200];
@@ -360,6 +388,7 @@ int main(void)
     tcase_add_test(stories, an_agentd_whose_links_cannot_begin_can_be_stopped);
     tcase_add_test(stories, links_that_cannot_begin_find_a_file_that_was_corrected);
     tcase_add_loop_test(stories, a_file_that_is_not_there_is_a_mistake_in_the_settings, 0, 3);
+    tcase_add_test(stories, an_agentd_waits_for_its_etcd_without_flooding_its_log);
     tcase_add_test(stories, neither_link_nor_controller_leaves_a_core);
     tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);
     tcase_add_checked_fixture(words, scratch, no_scratch);
