@@ -23,7 +23,7 @@ static const struct hf_option TABLE[] = {
     { .flag = "state",
       .value = "STATE",
       HF_OPTION_FIELD(STRING, struct settings, state),
-      .help = "Only tasks in this state." },
+      .help = "Only tasks in this state: " CLI_TASK_STATES "." },
     { .flag = "owner",
       .value = "AGENT",
       HF_OPTION_FIELD(NAME, struct settings, owner),

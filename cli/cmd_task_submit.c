@@ -56,7 +56,8 @@ static const struct hf_option TABLE[] = {
       HF_OPTION_FIELD(DURATION, struct settings, expected),
       .min = 1,
       .max = MOST_MS,
-      .help = "It is expected to be completed after so long: shown, never a verdict." },
+      .help = "It is expected to be completed after so long. An agent that stands still with "
+              "it after that is asked why; nothing else follows from it." },
     { .flag = "deadline",
       .value = "DURATION",
       HF_OPTION_FIELD(DURATION, struct settings, deadline),

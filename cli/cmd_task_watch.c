@@ -15,7 +15,8 @@ static const struct hf_option TABLE[] = {
     { .flag = "until",
       .value = "STATE",
       HF_OPTION_FIELD(STRING, struct settings, until),
-      .help = "Wait for this state; without it, for any that is final." },
+      .help = "Wait for this state, one of " CLI_TASK_STATES
+              "; without it, for any that is final: the last four." },
     { .flag = "timeout",
       .value = "DURATION",
       HF_OPTION_FIELD(DURATION, struct settings, timeout),
@@ -51,8 +52,8 @@ static int print_line(struct cli *cli, const Holdfast__V1__Task *task)
         hf_buf_printf(&out, "  attempt %d", task->attempt);
     if (task->checkpoint != NULL)
         hf_buf_printf(&out, "  checkpoint %lld", (long long)task->checkpoint->seq);
-    if (task->reason[0] != '\0')
-        hf_buf_printf(&out, "  (%s)", task->reason);
+    if (cli_task_reason(task)[0] != '\0')
+        hf_buf_printf(&out, "  (%s)", cli_task_reason(task));
     hf_buf_putc(&out, '\n');
     return cli_out_text(cli, &out);
 }

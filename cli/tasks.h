@@ -14,6 +14,10 @@ static inline const Holdfast__V1__Task *cli_task_of(const struct cli_record *rec
     return (const Holdfast__V1__Task *)record->message;
 }
 
+/* All of them, for help; the last four are final. */
+#define CLI_TASK_STATES                                                                        \
+    "queued, pending, acknowledged, in_progress, completed, failed, cancelled or needs_review"
+
 /* HF_EINVAL with a sentence unless it is one; NULL is fine. */
 int cli_check_task_state(struct cli *cli, const char *name) HF_MUST_CHECK;
 

@@ -12,26 +12,29 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 0' TERM
 
-# call METHOD PATH [curl options]: the status on standard output, the body in $scratch/body.
-# What agentd cannot answer now is asked again.
+# call METHOD PATH [curl options]: leaves the status in $status, the body in $scratch/body. What
+# agentd cannot answer now is asked again. A shell hears a signal while it waits, but not while it
+# runs a command: told to end, it would not before an answer came.
 call() {
     method=$1 path=$2
     shift 2
     while :; do
-        status=$(curl -s -o "$scratch/body" -w '%{http_code}' --max-time 120 \
+        curl -s -o "$scratch/body" -w '%{http_code}' --max-time 120 \
             --unix-socket "$HOLDFAST_SOCKET" -H "Authorization: Bearer $HOLDFAST_TOKEN" \
-            -X "$method" "$@" "http://localhost$path") || status=000
+            -X "$method" "$@" "http://localhost$path" >"$scratch/status" &
+        wait $! || :
+        status=$(cat "$scratch/status")
         case $status in
-        000 | 503) sleep 0.2 ;;
+        '' | 000 | 503) sleep 0.2 ;;
         *) break ;;
         esac
     done
-    echo "$status"
 }
 
 # must ...: the same, and the end of this process when it was refused.
 must() {
-    case $(call "$@") in
+    call "$@"
+    case $status in
     2*) ;;
     *)
         echo "refused: $(cat "$scratch/body")" >&2
@@ -48,14 +51,15 @@ member() {
 json='Content-Type: application/json'
 bytes='Content-Type: application/octet-stream'
 while :; do
-    status=$(call POST /v1/tasks/claim -H "$json" -d '{"wait":"30s"}')
+    call POST /v1/tasks/claim -H "$json" -d '{"wait":"30s"}'
     [ "$status" != 204 ] || continue
     [ "$status" = 200 ] || exit 1
     task=$(member id)
     steps=$(member payload)
     must POST "/v1/tasks/$task/start"
     step=0
-    if [ "$(call GET "/v1/tasks/$task/checkpoint")" = 200 ]; then
+    call GET "/v1/tasks/$task/checkpoint"
+    if [ "$status" = 200 ]; then
         step=$(cat "$scratch/body")
         echo "resume $task behind step $step"
     fi

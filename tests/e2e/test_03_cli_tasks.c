@@ -38,6 +38,12 @@ START_TEST(a_task_is_submitted_once_followed_cancelled_and_retried)
     expect(0, "cancelled  (no longer needed)\n");
     cli("task", "watch", "t1", "--until", "completed");
     expect_error(4, "task t1 is cancelled, not completed");
+    (void)put("tasks/t2",
+              "{\"id\":\"t2\",\"role\":\"r\",\"state\":\"completed\",\"reason\":\"its owner is "
+              "gone\"}",
+              HF_NO_LEASE);
+    cli("task", "watch", "t2"); /* why it was once taken back does not hold any more */
+    expect(0, "completed\n");
     cli("task", "retry", "t1", "-o", "name");
     expect(0, "t1\n");
     ck_assert_int_eq(look("pending/writer/t1").count, 1);

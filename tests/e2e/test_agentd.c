@@ -81,7 +81,7 @@ static void tell_story(const char *const command[])
     /* The last five are kept, with their bodies. */
     await("checkpoints/t1/0000000000000000007", NULL);
     ck_assert_int_eq(look("checkpoints/t1/0000000000000000008").count, 1);
-    (void)stop(agentd);
+    ck_assert_int_eq(stop(agentd), 0); /* asked to end while it waits for work, it does */
 }
 
 START_TEST(a_task_is_resumed_from_its_checkpoint_by_the_successor)
