@@ -42,6 +42,15 @@ static bool is_dispensable(enum hf_key_kind kind)
     return kind == HF_KEY_AGENT_REPORT || kind == HF_KEY_AGENT_EXIT;
 }
 
+static int dispense(struct cli *cli, int rc)
+{
+    if (rc != HF_ECORRUPT)
+        return rc;
+    (void)fprintf(stderr, "holdfast: warning: %s\n", cli->err.text);
+    cli->bad++;
+    return HF_OK;
+}
+
 static int learn(struct cli *cli, const char *name, struct agent *agent)
 {
     const struct {
@@ -55,11 +64,8 @@ static int learn(struct cli *cli, const char *name, struct agent *agent)
     for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0] && rc == HF_OK; i++) {
         rc = cli_read(cli, (struct hf_key){ .kind = PARTS[i].kind, .name = name },
                       PARTS[i].record);
-        if (rc != HF_ECORRUPT || !is_dispensable(PARTS[i].kind))
-            continue;
-        (void)fprintf(stderr, "holdfast: warning: %s\n", cli->err.text);
-        cli->bad++;
-        rc = HF_OK;
+        if (is_dispensable(PARTS[i].kind))
+            rc = dispense(cli, rc);
     }
     return rc;
 }
@@ -266,7 +272,7 @@ static int add_fleet(struct cli *cli, struct cli_chain *chain, const struct cli_
     int rc = cli_load_fleet(cli, SCOPES, sizeof SCOPES / sizeof SCOPES[0], ret_fleet);
 
     if (rc == HF_OK)
-        rc = cli_read(cli, (struct hf_key){ .kind = HF_KEY_LEADER }, &leader);
+        rc = dispense(cli, cli_read(cli, (struct hf_key){ .kind = HF_KEY_LEADER }, &leader));
     if (rc != HF_OK)
         return rc;
     is_known = hf_outlook_policy((const Holdfast__V1__Leader *)leader.message, &policy);

@@ -57,7 +57,7 @@ static const struct hf_option TABLE[] = {
       .min = 1,
       .max = MOST_MS,
       .help = "It is expected to be completed after so long. An agent that stands still with "
-              "it after that is asked why; nothing else follows from it." },
+              "it after that is asked why (task.progress_max of the controller)." },
     { .flag = "deadline",
       .value = "DURATION",
       HF_OPTION_FIELD(DURATION, struct settings, deadline),

@@ -297,8 +297,7 @@ static int run(struct cli *cli, const struct cli_command *command, const struct 
     int rc = check_args(cli, command);
 
     if (rc == HF_OK && cli->output == CLI_NAME && command->nameless)
-        rc = cli_fail(cli, HF_EINVAL,
-                      "what holdfast %s prints has no names: -o name says nothing here",
+        rc = cli_fail(cli, HF_EINVAL, "what holdfast %s prints has no names: leave -o name out",
                       command->name);
 
     hf_log_setup(STDERR_FILENO, cli->common.log_level, cli->common.log_format);

@@ -108,7 +108,7 @@ START_TEST(what_is_for_scripts_can_be_read_by_them)
         expect(SCRIPTED[_i].status, SCRIPTED[_i].name);
     }
     if (SCRIPTED[_i].status == 2)
-        expect_error(2, "has no names: -o name says nothing here");
+        expect_error(2, "has no names: leave -o name out");
     cli("-o", "json", words[0], words[1], words[2]);
     json = json_loads(last.out, 0, &err);
     ck_assert_msg(json_is_object(json), "%s: %s%s", err.text, last.out, last.err);

@@ -111,6 +111,9 @@ START_TEST(a_task_is_explained_with_its_owner)
     expect_next("lonely", "somebody is told", false); /* by nobody, as long as nobody leads */
     (void)put("controller/leader", "{\"id\":\"old\"}", HF_NO_LEASE);
     expect_next("lonely", "somebody is told", false); /* nor does it say when */
+    (void)put("controller/leader", "{\"id\":", HF_NO_LEASE);
+    expect_next("lonely", "somebody is told", false);
+    ck_assert_msg(strstr(last.err, "controller/leader cannot be read") != NULL, "%s", last.err);
     (void)put("controller/leader",
               "{\"id\":\"c\",\"waits\":{\"startWithin\":\"60s\",\"alertAfter\":\"100s\","
               "\"reviewAfter\":\"200s\"}}",
