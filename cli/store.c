@@ -22,8 +22,11 @@ int cli_connect(struct cli *cli)
     if (uv_loop_init(&cli->loop) != 0)
         return cli_fail(cli, HF_EIO, "no event loop can be made");
     rc = hf_connect_new(&cli->loop, &cfg, &cli->etcd, &cli->err);
-    if (rc != HF_OK)
+    if (rc != HF_OK) {
+        (void)uv_run(&cli->loop, UV_RUN_DEFAULT); /* which lets go of what was opened for it */
+        (void)uv_loop_close(&cli->loop);
         return rc;
+    }
     rc = hf_backend_etcd_new(&cli->loop, cli->etcd, &cli->backend_etcd);
     if (rc != HF_OK) {
         hf_etcd_close(cli->etcd, NULL, NULL);

@@ -432,8 +432,10 @@ int ctl_run(const struct ctl_settings *settings, struct hf_error *err)
             give_up(&ctl, rc);
         (void)uv_run(&ctl.loop, UV_RUN_DEFAULT);
         rc = ctl.rc;
-        (void)uv_loop_close(&ctl.loop);
+    } else if (ctl.etcd == NULL) {
+        (void)uv_run(&ctl.loop, UV_RUN_DEFAULT); /* which lets go of what was opened for it */
     }
+    (void)uv_loop_close(&ctl.loop);
     hf_engine_free(ctl.engine);
     hf_buf_done(&ctl.leader);
     if (rc == HF_OK)

@@ -119,11 +119,10 @@ static int run(const struct hf_config *cfg, const struct link_settings *settings
     if (rc == HF_OK)
         return EXIT_SUCCESS;
     HF_LOG_ERROR("cannot_go_on", HF_STR("error", hf_err_name(rc)), HF_STR("message", err.text));
-    switch (rc) {
-    case HF_EINVAL: look_for_correction(settings); return EXIT_USAGE;
-    case HF_EDENIED: return EXIT_DENIED;
-    default: return EXIT_FAILURE;
-    }
+    if (rc == HF_EINVAL)
+        look_for_correction(settings);
+    /* What it had opened, threads and all, goes with the process. */
+    _Exit(rc == HF_EINVAL ? EXIT_USAGE : rc == HF_EDENIED ? EXIT_DENIED : EXIT_FAILURE);
 }
 
 static int upgrade(const struct link_settings *settings)

@@ -307,6 +307,9 @@ START_TEST(neither_link_nor_controller_leaves_a_core)
     ck_assert_int_eq(getrlimit(RLIMIT_CORE, &core), 0);
     core.rlim_cur = core.rlim_max;
     ck_assert_int_eq(setrlimit(RLIMIT_CORE, &core), 0);
+#ifdef __SANITIZE_ADDRESS__
+    core.rlim_max = 0; /* its library has said so for whatever is built with it */
+#endif
     if (core.rlim_max == 0) {
         hft_skip("nobody leaves a core here");
         return;
