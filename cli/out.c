@@ -321,6 +321,8 @@ int cli_out_text(struct cli *cli, const struct hf_buf *text)
 {
     if (text->err != HF_OK)
         return cli_fail(cli, text->err, "%s", hf_err_text(text->err));
+    if (text->len == 0)
+        return HF_OK;
     if (fwrite(text->data, 1, text->len, stdout) != text->len || fflush(stdout) != 0)
         return cli_out_failed(cli);
     return HF_OK;
