@@ -78,6 +78,8 @@ START_TEST(w4_compacted_while_connected_nothing_happens)
     hft_write_many(&client, "w/", 100, 16);
     hft_follower_start(&client, &follower, "w/");
     hft_follower_until_synced(&follower, 1, 10000);
+    hft_put(&client, "w/00007", "told", HF_NO_LEASE); /* and then the watch is there */
+    hft_follower_settle(&follower, &etcd, 10000);
     for (int i = 0; i < 5; i++) {
         hft_delete(&client, "w/00007");
         hft_put(&client, "w/00007", "", HF_NO_LEASE);
