@@ -334,7 +334,8 @@ static int note_spec(struct hf_node *node, const struct node_agent *a,
 }
 
 /* The leader has noticed that etcd was restored, and our mirror perhaps has not: what agents
- * own may not be what it was. */
+ * own may not be what it was, and what we were told before may not be there. Everything is
+ * listed anew. */
 static void note_generation(struct hf_node *node)
 {
     int32_t generation = hf_node_generation(node);
@@ -342,6 +343,8 @@ static void note_generation(struct hf_node *node)
     if (generation <= node->generation)
         return;
     node->generation = generation;
+    if (node->synced)
+        node->ranges_version++;
     for (size_t i = 0; i < node->agent_count; i++) {
         struct node_agent *a = node->agents[i];
 

@@ -44,16 +44,18 @@ static bool is_there(const struct hf_witness *witness)
     return witness->key.len > 0;
 }
 
-/* The newest of before that revision; NULL: none. */
+/* The newest of before that revision of those that are asked about; NULL: none. */
 static struct hf_witness *find_before(struct hf_history *history, hf_rev rev)
 {
-    struct hf_witness *list = history->past.witnesses;
+    struct hf_witness *list = history->past.witnesses, *own = &history->past.own;
+    size_t count = history->thorough ? HF_WITNESSES : 1;
+    struct hf_witness *found = is_there(own) && own->mod_rev < rev ? own : NULL;
 
-    for (size_t i = 0; i < HF_WITNESSES && is_there(&list[i]); i++) {
-        if (list[i].mod_rev < rev)
-            return &list[i];
+    for (size_t i = 0; i < count && is_there(&list[i]); i++) {
+        if (list[i].mod_rev < rev && (found == NULL || list[i].mod_rev >= found->mod_rev))
+            found = &list[i];
     }
-    return NULL;
+    return found;
 }
 
 /* The one that was asked about, unless newer ones have taken its place. */
@@ -77,9 +79,11 @@ static void ask_about(struct hf_history *history, const struct hf_witness *witne
 
 static void ask(struct hf_history *history)
 {
+    const struct hf_witness *newest = find_before(history, INT64_MAX);
+
     history->asked_rev = history->past.revision;
-    if (is_there(&history->past.witnesses[0])) {
-        ask_about(history, &history->past.witnesses[0]);
+    if (newest != NULL) {
+        ask_about(history, newest);
         return;
     }
     history->asked = (struct hf_witness){ 0 };
@@ -110,7 +114,7 @@ static bool ask_next(struct hf_history *history)
 {
     const struct hf_witness *witness = find_before(history, history->asked.mod_rev);
 
-    if (!history->thorough || witness == NULL)
+    if (history->asked.mod_rev == 0 || witness == NULL)
         return false;
     ask_about(history, witness);
     return true;
@@ -136,8 +140,10 @@ static bool is_witness(const struct hf_witness *witness, const struct hf_range_r
 
     if (answer->count == 0 || witness->version == 0)
         return answer->count == 0 && witness->version == 0;
-    return kv->mod_rev == witness->mod_rev && kv->create_rev == witness->create_rev &&
-           kv->version == witness->version && kv->value.len == witness->value_len &&
+    return kv->mod_rev == witness->mod_rev &&
+           (witness->version == HF_VERSION_UNKNOWN ||
+            (kv->create_rev == witness->create_rev && kv->version == witness->version)) &&
+           kv->value.len == witness->value_len &&
            hf_hash(0, kv->value.data, kv->value.len) == witness->value_hash;
 }
 
@@ -150,8 +156,9 @@ static bool may_follow(const struct hf_witness *witness, const struct hf_range_r
         return true;
     if (kv->mod_rev == witness->mod_rev)
         return is_witness(witness, answer);
-    return kv->create_rev == witness->create_rev && kv->mod_rev > witness->mod_rev &&
-           kv->version > witness->version;
+    return kv->mod_rev > witness->mod_rev &&
+           (witness->version == HF_VERSION_UNKNOWN ||
+            (kv->create_rev == witness->create_rev && kv->version > witness->version));
 }
 
 static bool agrees(const struct hf_history *history, const struct hf_range_result *answer)
@@ -271,15 +278,15 @@ bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_heade
 
 /* Where a change belongs: before those that are older, and in the place of one of the same
  * revision unless that says more, as a longer value does. HF_WITNESSES: nowhere. */
-static size_t find_place(const struct hf_history *history, const struct hf_kv *kv)
+static size_t find_place(const struct hf_history *history, hf_rev rev, size_t value_len)
 {
     const struct hf_witness *list = history->past.witnesses;
     size_t at = 0;
 
-    while (at < HF_WITNESSES && is_there(&list[at]) && list[at].mod_rev > kv->mod_rev)
+    while (at < HF_WITNESSES && is_there(&list[at]) && list[at].mod_rev > rev)
         at++;
-    if (at < HF_WITNESSES && is_there(&list[at]) && list[at].mod_rev == kv->mod_rev &&
-        kv->value.len < list[at].value_len)
+    if (at < HF_WITNESSES && is_there(&list[at]) && list[at].mod_rev == rev &&
+        value_len < list[at].value_len)
         return HF_WITNESSES;
     return at;
 }
@@ -308,17 +315,11 @@ static void drop(struct hf_history *history, struct hf_witness *witness)
     hf_buf_clear(&last->key);
 }
 
-void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
+/* False: there was no memory for its key. */
+static bool set_witness(struct hf_witness *witness, const struct hf_kv *kv)
 {
-    bool deleted = kv->version == 0;
-    size_t at = find_place(history, kv);
-    struct hf_witness *witness;
-    struct hf_buf key;
+    struct hf_buf key = witness->key;
 
-    if (at == HF_WITNESSES)
-        return;
-    witness = make_room(history, at, kv->mod_rev);
-    key = witness->key;
     key.limit = LARGEST_KEY;
     hf_buf_clear(&key);
     hf_buf_append(&key, kv->key.data, kv->key.len);
@@ -328,9 +329,32 @@ void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
                                     .version = kv->version,
                                     .value_len = kv->value.len,
                                     .value_hash = hf_hash(0, kv->value.data, kv->value.len),
-                                    .deleted = deleted };
-    if (key.err != HF_OK)
+                                    .deleted = kv->version == 0 };
+    return key.err == HF_OK;
+}
+
+void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv)
+{
+    size_t at = find_place(history, kv->mod_rev, kv->value.len);
+    struct hf_witness *witness;
+
+    if (at == HF_WITNESSES)
+        return;
+    witness = make_room(history, at, kv->mod_rev);
+    if (!set_witness(witness, kv))
         drop(history, witness);
+}
+
+void hf_history_on_write(struct hf_history *history, const struct hf_kv *kv)
+{
+    struct hf_witness *own = &history->past.own;
+    struct hf_kv put = *kv;
+
+    put.version = HF_VERSION_UNKNOWN;
+    if (is_there(own) && own->mod_rev > put.mod_rev)
+        return;
+    if (!set_witness(own, &put))
+        hf_buf_clear(&own->key);
 }
 
 /* The newest, and of one revision the longest, which says the most. */

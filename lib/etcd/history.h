@@ -53,6 +53,10 @@ bool hf_history_on_header(struct hf_history *history, const struct hf_etcd_heade
 /* Reports a put or a deletion (key and mod_rev only) that etcd told us of. */
 void hf_history_on_change(struct hf_history *history, const struct hf_kv *kv);
 
+/* Reports a put of our own (key, mod_rev and value) that etcd has answered: what it made of the
+ * rest is not known. */
+void hf_history_on_write(struct hf_history *history, const struct hf_kv *kv);
+
 /* Reports a put that a page of a list told us of. Of its thousands only the newest are worth
  * remembering, so the bytes must stay until the page has ended. */
 void hf_history_on_listed(struct hf_history *history, const struct hf_kv *kv);

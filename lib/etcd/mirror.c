@@ -678,6 +678,11 @@ void hf_mirror_each(const struct hf_mirror *mirror,
     hf_copy_each(&mirror->copy, fn, arg);
 }
 
+void hf_mirror_on_write(struct hf_mirror *mirror, const struct hf_kv *kv)
+{
+    hf_history_on_write(&mirror->history, kv);
+}
+
 struct hf_mirror_stats hf_mirror_get_stats(const struct hf_mirror *mirror)
 {
     struct hf_mirror_stats stats = mirror->stats;

@@ -63,6 +63,11 @@ int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
 /* No callback comes after this; may be called from one. */
 void hf_mirror_close(struct hf_mirror *mirror);
 
+/* A put of our own (key, mod_rev, value) that etcd has answered, of any range: it belongs to
+ * the past that etcd must still have. Who writes where it does not look would else not notice
+ * that what it wrote is gone. */
+void hf_mirror_on_write(struct hf_mirror *mirror, const struct hf_kv *kv);
+
 /* Looks into the copy; what *ret_kv points to is borrowed until the next event. */
 bool hf_mirror_get(const struct hf_mirror *mirror, struct hf_bytes key, struct hf_kv *ret_kv);
 

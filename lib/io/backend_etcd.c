@@ -186,6 +186,7 @@ static const struct hf_backend_ops OPS = {
     .get_renewal_sent_at = hf_renewer_get_sent_at,
     .close_renewer = hf_renewer_close,
     .open_mirror = open_mirror,
+    .tell_mirror = hf_mirror_on_write,
     .close_mirror = hf_mirror_close,
 };
 

@@ -108,6 +108,7 @@ static void on_txn(const struct hf_txn_result *txn, void *arg)
     enum hf_outcome outcome = outcome_of(commit, txn);
     struct hf_commit_result result = { .outcome = outcome,
                                        .revision = revision_of(outcome, txn),
+                                       .by_copy = !txn->succeeded,
                                        .result = txn->result };
     hf_commit_fn fn = commit->fn;
     void *fn_arg = commit->arg;

@@ -12,6 +12,7 @@
 struct hf_commit_result {
     enum hf_outcome outcome;
     hf_rev revision;              /* at which it was done, or refused; 0 without an answer */
+    bool by_copy;                 /* done as the record shows: what else it bears is unknown */
     struct hf_etcd_result result; /* why, for the log */
 };
 

@@ -57,6 +57,27 @@ static void answer(struct hf_flight *flight, enum hf_outcome outcome, hf_rev rev
     hf_runner_soon(runner);
 }
 
+/* The mirror follows some ranges, and we write in others, too: a restored etcd that lost only
+ * that would go unnoticed. One of the values is enough, the longest says the most. */
+static void tell_mirror(struct hf_runner *runner, const struct hf_plan *plan, hf_rev revision)
+{
+    const struct hf_plan_write *longest = NULL;
+
+    for (size_t i = 0; i < plan->write_count; i++) {
+        const struct hf_plan_write *write = &plan->writes[i];
+
+        if (write->value != NULL && (longest == NULL || write->value_len > longest->value_len))
+            longest = write;
+    }
+    if (longest == NULL || runner->mirror == NULL)
+        return;
+    runner->backend.ops->tell_mirror(
+        runner->mirror,
+        &(struct hf_kv){ .key = hf_bytes_of(longest->key),
+                         .mod_rev = revision,
+                         .value = { .data = longest->value, .len = longest->value_len } });
+}
+
 static void on_commit(const struct hf_commit_result *result, void *arg)
 {
     struct hf_flight *flight = arg;
@@ -65,6 +86,8 @@ static void on_commit(const struct hf_commit_result *result, void *arg)
     if (result->outcome == HF_OUTCOME_DONE)
         hf_crash_point(&runner->crash, HF_CRASH_DONE, &flight->plan);
     hf_runner_on_result(runner, &result->result);
+    if (result->outcome == HF_OUTCOME_DONE && !result->by_copy)
+        tell_mirror(runner, &flight->plan, result->revision);
     if (result->outcome == HF_OUTCOME_UNKNOWN || result->outcome == HF_OUTCOME_FAILED)
         hf_runner_complain(runner, "write", result->result.err, result->result.message);
     answer(flight, result->outcome, result->revision, result->result.err);

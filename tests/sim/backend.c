@@ -474,6 +474,7 @@ static const struct hf_backend_ops OPS = {
     .get_renewal_sent_at = get_renewal_sent_at,
     .close_renewer = close_renewer,
     .open_mirror = open_mirror,
+    .tell_mirror = hf_mirror_on_write,
     .close_mirror = hf_mirror_close,
 };
 

@@ -231,6 +231,9 @@ static void bury(struct hfs_link *link, bool orderly)
 {
     struct hfs_cluster *cluster = link->host->cluster;
 
+    if (link->revoking != NULL) /* it has not begun, and shall not any more */
+        hf_call_cancel(link->revoking);
+    link->revoking = NULL;
     if (!orderly)
         hfs_client_die(&link->client);
     link->next = cluster->dead_links;

@@ -282,6 +282,12 @@ static int open_mirror(void *self, const struct hf_mirror_config *cfg,
     return HF_OK;
 }
 
+static void tell_mirror(struct hf_mirror *mirror, const struct hf_kv *written)
+{
+    mirror->script->told_rev = written->mod_rev;
+    copy_text(mirror->script->told_key, sizeof mirror->script->told_key, written->key);
+}
+
 static void close_mirror(struct hf_mirror *mirror)
 {
     if (mirror == NULL)
@@ -311,6 +317,7 @@ static const struct hf_backend_ops OPS = {
     .get_renewal_sent_at = get_renewal_sent_at,
     .close_renewer = close_renewer,
     .open_mirror = open_mirror,
+    .tell_mirror = tell_mirror,
     .close_mirror = close_mirror,
 };
 

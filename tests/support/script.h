@@ -78,6 +78,8 @@ struct hft_script {
     struct hf_survey *survey;
     struct hf_kv leader; /* as the campaign left it; create_rev 0: not there */
     unsigned mirrors_opened, looks, revoked;
+    hf_rev told_rev;            /* of the last write that a mirror was told of, */
+    char told_key[HF_KEY_SIZE]; /* and its key */
 };
 
 struct hf_backend hft_script_backend(struct hft_script *script);

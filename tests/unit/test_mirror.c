@@ -250,6 +250,44 @@ START_TEST(w7_a_history_that_went_back_resets_although_nothing_was_cut)
 }
 END_TEST
 
+static int64_t write_elsewhere(const char *value)
+{
+    int64_t rev = hft_fake_change(fake, "x/ours", value);
+
+    hf_mirror_on_write(follower.mirror, &(struct hf_kv){ .key = hf_bytes_of("x/ours"),
+                                                         .mod_rev = rev,
+                                                         .value = hf_bytes_of(value) });
+    return rev;
+}
+
+/* Nothing is lost of what is followed: only who wrote the rest can know. */
+START_TEST(w7_a_history_without_what_we_wrote_elsewhere_resets)
+{
+    int64_t seen;
+
+    hft_fake_change(fake, "w/a", "1");
+    follow_with((struct hf_mirror_config){ .history_every = 50 });
+    seen = write_elsewhere("1");
+    (void)write_elsewhere("2");
+    hft_fake_go_back(fake, seen);
+    hft_fake_change(fake, _i == 0 ? "x/ours" : "x/other", "3"); /* at the revision of ours */
+    hft_client_until(&client, &follower.resets, 1, 10000, "the reset");
+}
+END_TEST
+
+START_TEST(w7_what_others_made_since_of_what_we_wrote_elsewhere_is_no_reset)
+{
+    hft_fake_change(fake, "w/a", "1");
+    follow();
+    (void)write_elsewhere("1");
+    (void)write_elsewhere("2");
+    hft_fake_change(fake, "x/ours", _i == 0 ? "3" : NULL);
+    hft_fake_end(fake, UNAVAILABLE, "gone");
+    until_watched(2);
+    ck_assert_uint_eq(follower.resets, 0);
+}
+END_TEST
+
 START_TEST(w7_the_same_key_changed_to_another_value_at_the_same_revision_is_another_past)
 {
     int64_t old = hft_fake_change(fake, "w/a", "1");
@@ -642,6 +680,9 @@ int main(void)
     tcase_add_test(t, w12_a_stale_list_neither_brings_back_what_was_deleted_nor_resets);
     tcase_add_test(t, w7_a_few_stale_answers_about_the_history_are_borne);
     tcase_add_test(t, w7_a_history_that_went_back_resets_although_nothing_was_cut);
+    tcase_add_loop_test(t, w7_a_history_without_what_we_wrote_elsewhere_resets, 0, 2);
+    tcase_add_loop_test(t, w7_what_others_made_since_of_what_we_wrote_elsewhere_is_no_reset, 0,
+                        2);
     tcase_add_test(
         t, w7_the_same_key_changed_to_another_value_at_the_same_revision_is_another_past);
     tcase_add_loop_test(t, w7_of_a_list_the_newest_key_is_the_witness, 0, 3);

@@ -497,6 +497,20 @@ START_TEST(what_a_restored_etcd_gives_back_to_it_is_offered_again)
 }
 END_TEST
 
+START_TEST(everything_is_listed_anew_when_the_leader_says_that_etcd_was_restored)
+{
+    uint64_t version;
+
+    running();
+    version = hf_node_get_ranges_version(w.node);
+    put("meta", "{\"generation\":1}");
+    ck_assert_uint_gt(hf_node_get_ranges_version(w.node), version);
+    version = hf_node_get_ranges_version(w.node);
+    put("meta", "{\"generation\":1,\"id\":\"x\"}");
+    ck_assert_uint_eq(hf_node_get_ranges_version(w.node), version);
+}
+END_TEST
+
 /* A restored etcd that nobody has noticed. */
 
 enum { LOOK_BACK = 300000, RETRY = 1000 };
@@ -617,6 +631,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_task_that_is_cancelled_amid_its_adoption_is_looked_at_likewise);
     tcase_add_test(t, what_a_restored_etcd_does_not_give_it_any_more_ends_it);
     tcase_add_test(t, what_a_restored_etcd_gives_back_to_it_is_offered_again);
+    tcase_add_test(t, everything_is_listed_anew_when_the_leader_says_that_etcd_was_restored);
     tcase_add_loop_test(t, what_it_had_is_offered_again_when_etcd_gives_it_back, 0, 2);
     tcase_add_test(t, what_it_had_is_looked_at_while_it_waits_too);
     tcase_add_test(t, what_it_had_is_looked_at_now_and_then);

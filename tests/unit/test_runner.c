@@ -145,6 +145,26 @@ START_TEST(outcomes_are_what_etcd_and_the_marks_say)
 }
 END_TEST
 
+/* It need not be in what is followed. What a copy of it did is not known to the byte. */
+START_TEST(a_mirror_is_told_of_what_was_written)
+{
+    struct hf_kv copied = { .value = hf_bytes_of("{\"opIds\":{\"operator\":\"op2\"}}"),
+                            .mod_rev = 90 };
+
+    start_agentd();
+    push_write(1, "a", NULL);
+    push_write(2, "b", NULL);
+    hft_script_sync(mirror());
+    turn();
+    hft_script_answer_txn(hft_script_find(&script, "/a"), true, 0, NULL);
+    hft_script_answer_txn(hft_script_find(&script, "/b"), false, 0, &copied);
+    turn();
+    ck_assert_int_eq(script.told_rev, script.revision);
+    ck_assert_ptr_nonnull(strstr(script.told_key, "/a"));
+    stop();
+}
+END_TEST
+
 START_TEST(etcd_that_refuses_a_write_as_corrupt_is_corrupt)
 {
     start_agentd();
@@ -388,6 +408,7 @@ int main(void)
                    a_write_waits_for_one_that_changes_what_it_guards_and_the_other_way_round);
     tcase_add_test(t, only_so_many_are_sent_at_once);
     tcase_add_test(t, outcomes_are_what_etcd_and_the_marks_say);
+    tcase_add_test(t, a_mirror_is_told_of_what_was_written);
     tcase_add_test(t, etcd_that_refuses_a_write_as_corrupt_is_corrupt);
     tcase_add_test(t, a_leader_is_told_its_term_and_writes_only_while_it_can_act);
     tcase_add_test(t, a_leader_asks_all_members_how_they_are);
