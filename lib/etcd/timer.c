@@ -182,7 +182,10 @@ static void on_prepare_closed(uv_handle_t *handle)
     struct hf_timers *timers =
         (struct hf_timers *)((char *)handle - offsetof(struct hf_timers, prepare));
 
+    /* libuv speaks of the descriptor once more: until then the number must not be another's. */
     uv_close((uv_handle_t *)&timers->poll, timers->closed_fn);
+    (void)close(timers->fd);
+    timers->fd = -1;
 }
 
 static void on_idle_closed(uv_handle_t *handle)
@@ -201,8 +204,6 @@ void hf_timers_close(struct hf_timers *timers, uv_close_cb fn)
     (void)uv_poll_stop(&timers->poll);
     (void)uv_prepare_stop(&timers->prepare);
     uv_close((uv_handle_t *)&timers->idle, on_idle_closed);
-    (void)close(timers->fd);
-    timers->fd = -1;
 }
 
 void hf_timer_start(struct hf_timers *timers, struct hf_timer *timer, hf_ms at)

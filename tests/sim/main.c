@@ -14,7 +14,7 @@
 #include "sim/scenario.h"
 #include "sim/speed.h"
 
-enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 800 };
+enum { LAST_LINES = 80, LINE_SIZE = 1000, MUTANT_SEEDS = 4000 };
 
 struct options {
     uint64_t from, seeds;

@@ -195,7 +195,7 @@ static const struct hfs_mutant MUTANTS[] = {
     SAME(CLOSE, RECOVERY, "aimed", NULL),
     TERM(LEAD, "aimed terms", NULL),
     NONE(EVENT, EVENT, "aimed", NULL),
-    NONE(NO_START, COMMAND, "unheard aimed", NULL),
+    NONE(NO_START, COMMAND, "unheard", NULL),
     DROP(RESIGN_TERM, RESIGN, LEADER, CREATE | LEASE, "resigns", NULL),
     NONE(CAMPAIGN, LEADER, "aimed", NULL),
     DROP(PROOF_LIFE, PROOF, AGENT_LIVE, CREATE | LEASE, "lies", BY_HOST),
