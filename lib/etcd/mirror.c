@@ -330,8 +330,10 @@ static void grow_pages(struct hf_mirror *mirror)
  * list finds only what happens to be there. So none lives for longer than to the next list. */
 static void drop_old_watch(struct hf_mirror *mirror)
 {
-    if (mirror->live && hf_etcd_now(mirror->etcd) - mirror->live_at >= OLD_WATCH_MS)
-        drop_watch(mirror);
+    if (!mirror->live || hf_etcd_now(mirror->etcd) - mirror->live_at < OLD_WATCH_MS)
+        return;
+    drop_watch(mirror);
+    mirror->stats.renews++;
 }
 
 static void end_list(struct hf_mirror *mirror)

@@ -85,7 +85,8 @@ struct hf_mirror_stats {
     hf_ms heard_at;  /* when the watch last proved that it works */
     uint64_t events; /* told by the watch */
     uint64_t stale;  /* dropped because they were old or double */
-    uint64_t opens;  /* watch streams opened */
+    uint64_t opens;  /* watch streams opened, ... */
+    uint64_t renews; /* ... so many of them only because the one before was old */
     uint64_t lists;  /* complete lists, the first included */
     uint64_t missed; /* changes that a list told after the first sync: lost, or just late */
     uint64_t resets;
