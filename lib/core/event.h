@@ -74,8 +74,8 @@ struct hf_event_lease {
 /* Everything that was read; `more` on all parts but the last. */
 struct hf_event_answer {
     uint64_t token;
-    int err; /* HF_OK: it was read, as of `revision` */
-    int64_t revision;
+    int err;                       /* HF_OK: it was read, as of `revision` */
+    int64_t revision;              /* 0: of no revision in particular */
     struct hf_fleet_change *found; /* the decider takes the records that it keeps */
     size_t found_count;
     bool more;

@@ -20,12 +20,15 @@ enum hf_intent_kind {
     HF_INTENT_LOST,    /* lease: etcd shows that this lease is gone, whatever renewals say */
 };
 
-/* One key, or all of a scope. Asked after everything that was told, and never from a cache. */
+/* One key, or all of a scope. Asked after everything that was told, and never from a cache. Or
+ * which keys hang on a lease, which whoever leads etcd answers by heart: only their names are
+ * found, and one may be missing, or gone already. */
 struct hf_intent_read {
     bool whole_scope;
     struct hf_key key;       /* unless whole_scope */
     enum hf_key_scope scope; /* if whole_scope, narrowed to `name` */
     const char *name;
+    int64_t lease; /* not 0: what hangs on it, and nothing of the above */
 };
 
 struct hf_intent_alert {

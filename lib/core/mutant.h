@@ -47,6 +47,7 @@
     X(KEEP_COMMANDED,   "who could not rejoin for a command goes on")                          \
     X(END_LATER,        "an order to end an incarnation ends later ones, too")                 \
     X(NO_REAP,          "a life without a process stays")                                      \
+    X(NO_LOOK,          "what a dead link left under the lease is not looked for")             \
     X(BOOT_TWICE,       "an agentd starts its agents by itself again and again")               \
     X(START_JEOPARDY,   "processes begin while the lease is in doubt")                         \
     X(CLAIM_JEOPARDY,   "tasks are claimed while the lease is in doubt")                       \

@@ -451,6 +451,8 @@ static int on_answer(struct hf_node *node, struct hf_event_answer *answer)
     enum node_op op;
     int err;
 
+    if (is_flight(&node->look, answer->token))
+        return hf_node_look_answer(node, answer);
     if (a == NULL)
         return hf_node_ahead_answer(node, answer);
     op = a->flight.op;
@@ -591,8 +593,8 @@ static int node_next(struct hf_node *node, struct hf_intent *ret)
     if (rc != NODE_GO_ON)
         return rc;
     if (node->host_dirty || node->now >= node->host_wake_at)
-        return hf_node_host_next(node, ret);
-    return NODE_GO_ON;
+        rc = hf_node_host_next(node, ret);
+    return rc == NODE_GO_ON ? hf_node_look(node, ret) : rc;
 }
 
 static bool is_dirty(const struct hf_node *node)
@@ -641,10 +643,12 @@ int hf_node_next(struct hf_node *node, hf_ms now, hf_ms wall, uint32_t random,
 
 hf_ms hf_node_deadline(const struct hf_node *node, hf_ms now)
 {
-    hf_ms at = node->host_wake_at;
+    hf_ms at = hf_node_look_due(node);
 
     if (is_dirty(node))
         return now;
+    if (node->host_wake_at < at)
+        at = node->host_wake_at;
     for (size_t i = 0; i < node->agent_count; i++) {
         if (node->agents[i]->wake_at < at)
             at = node->agents[i]->wake_at;

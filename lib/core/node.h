@@ -12,7 +12,8 @@
  *     lease is held; what was made and did not become registered is discarded;
  *   - what was frozen runs again only when the lease is proven, the process is registered under
  *     it, and every task that it had is its own again; else it is killed;
- *   - a live key under our lease that stands for no process that the keeper holds is deleted;
+ *   - a live key under our lease that stands for no process that the keeper holds is deleted,
+ *     also one that a link before this one sent and that comes late, whosever agent it is of;
  *   - an order to end an incarnation never ends a later one;
  *   - an agent is answered after what it asked for is committed, and not before;
  *   - at most one write or read of an agent is under way;
@@ -44,6 +45,8 @@ struct hf_node_policy {
     hf_ms lost_grace;       /* what is not registered any more may run on for so long: 1 s */
     hf_ms leaderless_after; /* nobody has led for so long: we restart by ourselves: 15 s */
     hf_ms look_back;        /* tasks that a process had are looked at again so often: 5 min */
+    hf_ms look_first;       /* what hangs on the lease is looked at so soon: 5 s, ... */
+    hf_ms look_again;       /* ... and then so often: 30 s */
     hf_ms retry;            /* after a write or read that failed for no reason of ours: 1 s */
     hf_ms report_every;     /* a report is written at most this often: 1 s */
     hf_ms report_quiet;     /* and when only counters changed: 60 s */

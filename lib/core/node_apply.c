@@ -180,22 +180,24 @@ void hf_node_free_agent(struct node_agent *a)
     free(a);
 }
 
-static bool is_idle_guest(const struct node_agent *a)
+/* One whose key hangs on our lease is not: that is still to be reaped. */
+static bool is_idle_guest(const struct hf_node *node, const struct node_agent *a)
 {
+    bool is_here = hf_node_exists(&a->live) && a->live.seen.lease == node->lease.lease;
+
     return a->guest && a->process == PROCESS_NONE && a->reg == REG_NONE &&
            a->flight.token == 0 && a->spare.process == PROCESS_NONE &&
-           !hf_node_exists(&a->command) && a->asks == NULL;
+           !hf_node_exists(&a->command) && a->asks == NULL && !is_here;
 }
 
-/* Room for a guest is made by forgetting one that has gone. */
-static void drop_idle_guests(struct hf_node *node)
+void hf_node_drop_idle_guests(struct hf_node *node)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < node->agent_count; i++) {
         struct node_agent *a = node->agents[i];
 
-        if (is_idle_guest(a)) {
+        if (is_idle_guest(node, a)) {
             hf_index_remove(&node->by_name, a);
             hf_node_free_agent(a);
             node->guest_count--;
@@ -233,14 +235,13 @@ int hf_node_add_agent(struct hf_node *node, const char *name, struct node_agent 
     return HF_OK;
 }
 
-/* An agent that is not configured here is to be started here. What is known of it has to be
- * mirrored first. */
-static int invite(struct hf_node *node, const char *name, struct node_agent **ret_agent)
+/* Room for a guest is made by forgetting one that has gone. */
+int hf_node_invite(struct hf_node *node, const char *name, struct node_agent **ret_agent)
 {
     int err;
 
     if (node->guest_count >= node->policy.max_guests)
-        drop_idle_guests(node);
+        hf_node_drop_idle_guests(node);
     if (node->guest_count >= node->policy.max_guests) {
         *ret_agent = NULL;
         return HF_OK; /* the start is withdrawn after a while, and ordered elsewhere */
@@ -279,7 +280,7 @@ static int find_agent(struct hf_node *node, const struct hf_key *key, bool put,
         return HF_OK;
     *ret_agent = hf_node_find(node, name);
     if (*ret_agent == NULL && key->kind == HF_KEY_COMMAND && put)
-        return invite(node, name, ret_agent);
+        return hf_node_invite(node, name, ret_agent);
     return HF_OK;
 }
 

@@ -2,6 +2,7 @@
  *
  *     node.c         life, events in, intents out
  *     node_apply.c   what etcd told: cells, the index of claimable work, agents of other hosts
+ *     node_look.c    what hangs on our lease although nobody here knows of it
  *     node_host.c    the host's own registration, and the specs of its agents
  *     node_start.c   from a reason to start to a program that begins
  *     node_ahead.c   what a start will need, read before it is ordered
@@ -345,6 +346,9 @@ struct hf_node {
     hf_ms host_retry_at, host_pause_until;
     hf_ms host_wake_at;
 
+    struct node_flight look; /* at what hangs on the lease */
+    hf_ms look_at;           /* when it is asked next; 0: not decided yet */
+
     struct node_ask *orphans; /* of agents that nobody knows, to be answered */
     struct node_ask *replied; /* what the last intent points to */
 
@@ -433,6 +437,18 @@ void hf_node_free_role(struct node_role *role);
 int hf_node_add_agent(struct hf_node *node, const char *name,
                       struct node_agent **ret_agent) HF_MUST_CHECK;
 void hf_node_free_agent(struct node_agent *a);
+/* An agent that is not configured here is looked after from now on. What is known of it has to
+ * be mirrored first. NULL: there is no room. */
+int hf_node_invite(struct hf_node *node, const char *name,
+                   struct node_agent **ret_agent) HF_MUST_CHECK;
+/* Forgets those that have gone. */
+void hf_node_drop_idle_guests(struct hf_node *node);
+
+/* node_look.c */
+hf_ms hf_node_look_due(const struct hf_node *node);
+int hf_node_look(struct hf_node *node, struct hf_intent *ret);
+int hf_node_look_answer(struct hf_node *node,
+                        const struct hf_event_answer *answer) HF_MUST_CHECK;
 
 /* node_host.c */
 int hf_node_host_next(struct hf_node *node, struct hf_intent *ret) HF_MUST_CHECK;

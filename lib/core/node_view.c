@@ -18,6 +18,8 @@ struct hf_node_policy hf_node_policy_default(void)
         .lost_grace = 1000,
         .leaderless_after = 15000,
         .look_back = 300000,
+        .look_first = 5000,
+        .look_again = 30000,
         .retry = 1000,
         .report_every = 1000,
         .report_quiet = 60000,
@@ -54,6 +56,8 @@ static const char *time_fault(const struct hf_node_policy *p)
         return "node.leaderless_after must be 0 to 30 days";
     if (!is_time(p->look_back, 1))
         return "node.look_back must be positive";
+    if (!is_time(p->look_first, 0) || !is_time(p->look_again, 1))
+        return "node.look_first must be 0 to 30 days, and node.look_again positive";
     if (!is_time(p->retry, 1))
         return "node.retry must be positive";
     if (!is_time(p->report_every, 1) || !is_time(p->report_quiet, p->report_every))

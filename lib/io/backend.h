@@ -54,6 +54,8 @@ struct hf_backend_ops {
     int (*grant)(void *self, int64_t id, int64_t ttl_s, hf_grant_fn fn, void *arg,
                  struct hf_call **ret_call);
     int (*revoke)(void *self, int64_t id, hf_write_fn fn, void *arg, struct hf_call **ret_call);
+    /* How long it has left, and the keys that hang on it. */
+    int (*ttl)(void *self, int64_t id, hf_ttl_fn fn, void *arg, struct hf_call **ret_call);
     void (*cancel)(struct hf_call *call);
 
     /* All of a range at one revision, page by page, as hf_etcd_list has it. */

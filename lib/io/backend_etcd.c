@@ -142,6 +142,11 @@ static int start_revoke(void *self, int64_t id, hf_write_fn fn, void *arg,
     return hf_etcd_lease_revoke(etcd_of(self), id, fn, arg, ret_call);
 }
 
+static int start_ttl(void *self, int64_t id, hf_ttl_fn fn, void *arg, struct hf_call **ret_call)
+{
+    return hf_etcd_lease_ttl(etcd_of(self), id, true, fn, arg, ret_call);
+}
+
 static int start_list(void *self, const struct hf_range_request *request, hf_range_fn fn,
                       void *arg, struct hf_list **ret_list)
 {
@@ -175,6 +180,7 @@ static const struct hf_backend_ops OPS = {
     .range = start_range,
     .grant = start_grant,
     .revoke = start_revoke,
+    .ttl = start_ttl,
     .cancel = hf_call_cancel,
     .list = start_list,
     .cancel_list = hf_list_cancel,

@@ -56,18 +56,22 @@ static int add_found(struct hf_runner *runner, struct page *page, const struct h
 }
 
 /* The names of a key, each with its NUL, take two bytes more than the key at most. */
+static int make_room(struct page *page, size_t count, size_t key_bytes)
+{
+    page->found = hf_calloc(count + 1, sizeof *page->found);
+    page->names = hf_calloc(key_bytes + 2 * count + 1, 1);
+    return page->found != NULL && page->names != NULL ? HF_OK : HF_ENOMEM;
+}
+
 static int make_page(struct hf_runner *runner, const struct hf_range_result *result,
                      struct page *page)
 {
-    size_t bytes = 1;
-    int err = HF_OK;
+    size_t bytes = 0;
+    int err;
 
     for (size_t i = 0; i < result->count; i++)
-        bytes += result->kvs[i].key.len + 2;
-    page->found = hf_calloc(result->count + 1, sizeof *page->found);
-    page->names = hf_calloc(bytes, 1);
-    if (page->found == NULL || page->names == NULL)
-        return HF_ENOMEM;
+        bytes += result->kvs[i].key.len;
+    err = make_room(page, result->count, bytes);
     for (size_t i = 0; i < result->count && err == HF_OK; i++)
         err = add_found(runner, page, &result->kvs[i]);
     return err;
@@ -145,16 +149,87 @@ static void on_page(const struct hf_range_result *result, void *arg)
     hf_runner_soon(runner);
 }
 
+/* What hangs on a lease. What is no key of ours is none of our business, and takes no room:
+ * whoever knows its id can attach any number of keys to it. */
+
+static bool is_ours(const struct hf_runner *runner, struct hf_bytes text,
+                    char scratch[HF_KEY_SIZE], struct hf_key *ret_key)
+{
+    return hf_key_parse(runner->cfg.ns, text, scratch, ret_key, NULL) == HF_OK;
+}
+
+static int make_names(const struct hf_runner *runner, const struct hf_ttl_result *result,
+                      struct page *page)
+{
+    char scratch[HF_KEY_SIZE];
+    struct hf_key key;
+    size_t count = 0, bytes = 0;
+
+    for (size_t i = 0; i < result->key_count; i++) {
+        if (is_ours(runner, result->keys[i], scratch, &key)) {
+            bytes += result->keys[i].len;
+            count++;
+        }
+    }
+    if (make_room(page, count, bytes) != HF_OK)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < result->key_count; i++) {
+        if (!is_ours(runner, result->keys[i], scratch, &key))
+            continue;
+        key.name = keep_name(page, key.name);
+        key.sub = keep_name(page, key.sub);
+        page->found[page->count++] = (struct hf_fleet_change){ .key = key };
+    }
+    return HF_OK;
+}
+
+static int tell_names(struct hf_reading *reading, const struct hf_ttl_result *result)
+{
+    struct page page = { 0 };
+    struct hf_event event = { .kind = HF_EVENT_ANSWER };
+    int err = make_names(reading->runner, result, &page);
+
+    event.answer = (struct hf_event_answer){ .token = reading->token,
+                                             .found = page.found,
+                                             .found_count = page.count };
+    if (err == HF_OK)
+        err = hf_runner_step(reading->runner, &event);
+    page_done(&page);
+    return err;
+}
+
+/* The revision of its answer is that of whichever member was asked, which may be behind: it
+ * says nothing about etcd's history. */
+static void on_ttl(const struct hf_ttl_result *result, void *arg)
+{
+    struct hf_reading *reading = arg;
+    struct hf_runner *runner = reading->runner;
+    int err = result->result.err;
+
+    reading->call = NULL;
+    if (err != HF_OK)
+        hf_runner_complain(runner, "read", err, result->result.message);
+    else
+        err = tell_names(reading, result);
+    if (err != HF_OK)
+        fail(reading, err);
+    else
+        remove_reading(reading);
+    hf_runner_soon(runner);
+}
+
 static int ask(struct hf_reading *reading, const struct hf_intent_read *read)
 {
     struct hf_runner *runner = reading->runner;
     const struct hf_backend *backend = &runner->backend;
     char text[HF_KEY_SIZE];
     struct hf_range_request request = { .range.prefix = read->whole_scope };
-    int len = read->whole_scope
-                  ? hf_key_prefix(runner->cfg.ns, read->scope, read->name, text, NULL)
-                  : hf_key_format(runner->cfg.ns, &read->key, text, NULL);
+    int len;
 
+    if (read->lease != 0)
+        return backend->ops->ttl(backend->self, read->lease, on_ttl, reading, &reading->call);
+    len = read->whole_scope ? hf_key_prefix(runner->cfg.ns, read->scope, read->name, text, NULL)
+                            : hf_key_format(runner->cfg.ns, &read->key, text, NULL);
     if (len < 0)
         return len;
     request.range.key = (struct hf_bytes){ .data = text, .len = (size_t)len };

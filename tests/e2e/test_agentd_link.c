@@ -78,6 +78,30 @@ START_TEST(what_an_agent_announced_outlives_the_link_that_heard_it)
 }
 END_TEST
 
+/* A transaction of the dead link that applies after the next one has begun: it registers an
+ * agent which that one has never heard of. Twice: it may come after it was looked for. */
+START_TEST(what_a_dead_link_registers_late_goes)
+{
+    pid_t agentd = start("a1", (const char *[]){ "sleep", "600", NULL });
+    hf_rev life;
+    int64_t lease;
+
+    await("agents/a1/live", "\"pid\"");
+    life = look("agents/a1/live").create_rev;
+    lease = look("agents/a1/live").lease;
+    kill_link();
+    await_link(2);
+    for (int i = 0; i < 2; i++) {
+        (void)hft_put(&hand, ROOT "agents/guest/live",
+                      "{\"host\":\"h\",\"instanceId\":\"ghost\"}", lease);
+        await("agents/guest/live", NULL);
+    }
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    ck_assert_int_eq(look("agents/a1/live").lease, lease);
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -85,6 +109,7 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, a_goodbye_outlives_the_link_that_heard_it);
+    tcase_add_test(stories, what_a_dead_link_registers_late_goes);
     tcase_add_loop_test(stories, what_an_agent_announced_outlives_the_link_that_heard_it, 0, 2);
     return hft_suite_run("agentd: links", stories, NULL);
 }

@@ -235,6 +235,34 @@ static int start_revoke(void *self, int64_t id, hf_write_fn fn, void *arg,
     return HF_OK;
 }
 
+static void decode_ttl(struct hf_call *call, struct hfs_outcome *outcome)
+{
+    const struct hfs_call_spec *spec = hfs_call_get_spec(call);
+    struct hf_ttl_result result = { .result = outcome->result, .ttl_s = -1 };
+
+    if (result.result.err == HF_OK) {
+        result.ttl_s = outcome->answer->ttl_s;
+        result.granted_ttl_s = outcome->answer->granted_ttl_s;
+        result.keys = outcome->answer->keys;
+        result.key_count = outcome->answer->key_count;
+    }
+    ((hf_ttl_fn)spec->fn)(&result, spec->arg);
+}
+
+static int start_ttl(void *self, int64_t id, hf_ttl_fn fn, void *arg, struct hf_call **ret_call)
+{
+    struct hfs_request request = { .kind = HFS_TTL };
+
+    request.lease = id;
+    *ret_call = hfs_call_start(self, &request,
+                               &(struct hfs_call_spec){ .lane = HF_LANE_UNARY,
+                                                        .repeatable = true,
+                                                        .decode = decode_ttl,
+                                                        .fn = (void (*)(void))fn,
+                                                        .arg = arg });
+    return HF_OK;
+}
+
 /* Renewals: a stream to one member, of which only the last request is listened to. */
 
 struct hf_renewer {
@@ -463,6 +491,7 @@ static const struct hf_backend_ops OPS = {
     .range = start_range,
     .grant = start_grant,
     .revoke = start_revoke,
+    .ttl = start_ttl,
     .cancel = hf_call_cancel,
     .list = start_list,
     .cancel_list = hf_list_cancel,

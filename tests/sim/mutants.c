@@ -255,6 +255,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(KEEP_COMMANDED, "hold", BY_WITHDRAWAL),
     RULE(END_LATER, "people", NULL),
     RULE(NO_REAP, "people", NULL),
+    RULE(NO_LOOK, "guests", NULL, .aim = { HF_ROW_REJOIN, HF_KEY_AGENT_LIVE, ABSENT }),
     RULE(BOOT_TWICE, NULL, NULL),
     RULE(START_JEOPARDY, NULL, NULL),
     RULE(CLAIM_JEOPARDY, "pauses", NULL),

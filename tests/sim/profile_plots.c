@@ -248,6 +248,27 @@ static void plot_losses(struct hfs_run *run, struct hfs_random *dice)
     relapse(run, dice, made, restored);
 }
 
+/* A host is lost, and its agents are started on others. Then all leases end, and what registers
+ * the agents again is kept back. They die, and when nobody waits for that any more the links
+ * do, too: those who come after them have never heard of the guests. */
+static void plot_guests(struct hfs_run *run, struct hfs_random *dice)
+{
+    enum { WAIT_MS = 5 * SECOND, LATER_B = 35 }; /* for an outcome; up to 11 s */
+    hf_ms lost = 3 * SECOND + draw(dice, 2 * SECOND), said = lost + TTL_MS + SECOND;
+    hf_ms at = said + 20 * SECOND;
+
+    run->duration = at + 25 * SECOND;
+    add_for(run, dice, HFS_FAULT_CRASH_HOST, lost, run->duration - lost, 0);
+    for (unsigned i = 0; i < TURNS; i++)
+        add(run, dice, HFS_FAULT_LOSE_HOST, said + i * SECOND, 0);
+    add_for(run, dice, HFS_FAULT_LATE, at - 1, WAIT_MS, LATEST)->b = LATER_B;
+    add(run, dice, HFS_FAULT_REVOKE, at, 1);
+    for (unsigned i = 0; i < run->cluster.agent_count; i++)
+        add(run, dice, HFS_FAULT_KILL_AGENT, at + 200 + draw(dice, WAIT_MS - SECOND), i);
+    for (unsigned host = 1; host < run->cluster.hosts; host++)
+        add(run, dice, HFS_FAULT_CRASH_LINK, at + WAIT_MS + 500 + draw(dice, SECOND), host);
+}
+
 void hfs_profile_plot(struct hfs_run *run, struct hfs_random *dice, enum hfs_plot plot)
 {
     switch (plot) {
@@ -262,5 +283,6 @@ void hfs_profile_plot(struct hfs_run *run, struct hfs_random *dice, enum hfs_plo
     case HFS_PLOT_RELEASES: plot_releases(run, dice); break;
     case HFS_PLOT_RATES: plot_rates(run, dice); break;
     case HFS_PLOT_LOSSES: plot_losses(run, dice); break;
+    case HFS_PLOT_GUESTS: plot_guests(run, dice); break;
     }
 }

@@ -175,6 +175,20 @@ static int start_revoke(void *self, int64_t id, hf_write_fn fn, void *arg,
     return HF_OK;
 }
 
+static int start_ttl(void *self, int64_t id, hf_ttl_fn fn, void *arg, struct hf_call **ret_call)
+{
+    struct hf_call *call = new_call(self, arg);
+
+    if (call == NULL)
+        return HF_ENOMEM;
+    call->kind = HFT_CALL_TTL;
+    call->fn.ttl = fn;
+    call->lease = id;
+    copy_text(call->key, sizeof call->key, hf_bytes_of("lease"));
+    *ret_call = call;
+    return HF_OK;
+}
+
 static void cancel(struct hf_call *call)
 {
     UNLINK(call->script->calls, call);
@@ -306,6 +320,7 @@ static const struct hf_backend_ops OPS = {
     .range = start_range,
     .grant = start_grant,
     .revoke = start_revoke,
+    .ttl = start_ttl,
     .cancel = cancel,
     .list = start_list,
     .cancel_list = cancel_list,
@@ -377,6 +392,20 @@ void hft_script_answer_range(struct hf_call *call, int err, const struct hf_kv *
     fn(&result, arg);
 }
 
+void hft_script_answer_ttl(struct hf_call *call, int err, const struct hf_bytes *keys,
+                           size_t count)
+{
+    struct hf_ttl_result result = { .result = result_of(call->script, err, call->sent_at),
+                                    .ttl_s = 15,
+                                    .keys = keys,
+                                    .key_count = count };
+    hf_ttl_fn fn = call->fn.ttl;
+    void *arg = call->arg;
+
+    cancel(call);
+    fn(&result, arg);
+}
+
 void hft_script_answer_list(struct hf_list *list, int err, const struct hf_kv *kvs,
                             size_t count, bool more)
 {
@@ -432,6 +461,7 @@ static void answer_by_itself(struct hf_call *call)
     case HFT_CALL_RANGE:
         hft_script_answer_range(call, HF_OK, &script->leader, script->leader.create_rev != 0);
         break;
+    case HFT_CALL_TTL: break; /* never by itself */
     }
 }
 

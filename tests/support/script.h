@@ -13,17 +13,18 @@
 struct hf_call {
     struct hft_script *script;
     struct hf_call *next;
-    enum { HFT_CALL_TXN, HFT_CALL_RANGE, HFT_CALL_GRANT, HFT_CALL_REVOKE } kind;
+    enum { HFT_CALL_TXN, HFT_CALL_RANGE, HFT_CALL_GRANT, HFT_CALL_REVOKE, HFT_CALL_TTL } kind;
     union {
         hf_txn_fn txn;
         hf_range_fn range;
         hf_grant_fn grant;
         hf_write_fn write;
+        hf_ttl_fn ttl;
     } fn;
     void *arg;
     hf_ms sent_at;
     int64_t lease, ttl_s;
-    char key[160]; /* first that a txn writes, or that is read */
+    char key[160]; /* first that a txn writes, or that is read; "lease" of what hangs on one */
     size_t guards, writes;
     bool by_itself; /* answered by the script */
 };
@@ -104,6 +105,9 @@ void hft_script_fail_txn(struct hf_call *call, int err, bool maybe_applied);
 
 void hft_script_answer_range(struct hf_call *call, int err, const struct hf_kv *kvs,
                              size_t count);
+/* What hangs on a lease. */
+void hft_script_answer_ttl(struct hf_call *call, int err, const struct hf_bytes *keys,
+                           size_t count);
 /* One page of a list; with more to come it stays open. */
 void hft_script_answer_list(struct hf_list *list, int err, const struct hf_kv *kvs,
                             size_t count, bool more);

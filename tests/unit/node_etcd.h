@@ -66,6 +66,7 @@ static struct {
     struct hf_plan late;
     uint64_t ask;
     uint32_t random;
+    unsigned looks; /* at what hangs on the lease */
 } w;
 
 static inline void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -337,6 +338,31 @@ static inline void arrive_late(void)
     (void)commit(&w.late);
     hf_plan_done(&w.late);
     w.is_late = false;
+}
+
+/* What hangs on a lease; it is no part of any story that is not about it. */
+static inline void on_look(const struct hf_intent *intent)
+{
+    struct hf_fleet_change found[KEPT];
+    char scratch[KEPT][HF_KEY_SIZE];
+    struct hf_event event = { .kind = HF_EVENT_ANSWER,
+                              .answer = { .token = intent->token, .found = found } };
+
+    for (size_t i = 0; i < w.pair_count && event.answer.found_count < KEPT; i++) {
+        size_t n = event.answer.found_count;
+        struct hf_bytes key;
+
+        if (w.pairs[i].lease != intent->read.lease)
+            continue;
+        found[n] = (struct hf_fleet_change){ 0 };
+        key = (struct hf_bytes){ w.pairs[i].key, strlen(w.pairs[i].key) };
+        ck_assert_int_eq(hf_key_parse(NS, key, scratch[n], &found[n].key, NULL), HF_OK);
+        event.answer.found_count++;
+    }
+    w.looks++;
+    if (w.reads_are_off)
+        event.answer = (struct hf_event_answer){ .token = intent->token, .err = HF_EAGAIN };
+    must(event);
 }
 
 static inline void on_read(const struct hf_intent *intent)

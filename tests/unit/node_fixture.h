@@ -187,7 +187,12 @@ static inline void carry_out(struct hf_intent *intent)
     switch (intent->kind) {
     case HF_INTENT_NONE: ck_abort_msg("an intent that is none");
     case HF_INTENT_WRITE: on_write(intent); break;
-    case HF_INTENT_READ: on_read(intent); break;
+    case HF_INTENT_READ:
+        if (intent->read.lease != 0)
+            on_look(intent);
+        else
+            on_read(intent);
+        break;
     case HF_INTENT_VERIFY:
         say("verify %lld\n", (long long)intent->verify->seq);
         w.verify = intent->token;

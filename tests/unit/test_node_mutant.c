@@ -97,6 +97,16 @@ START_TEST(no_reap)
 }
 END_TEST
 
+START_TEST(no_look)
+{
+    without(HF_MUTANT_NO_LOOK);
+    put_leased("agents/b/live", "{\"host\":\"h\",\"instanceId\":\"ghost\"}", LEASE);
+    wait(300000);
+    ck_assert_uint_eq(w.looks, 0);
+    ck_assert_ptr_nonnull(get("agents/b/live"));
+}
+END_TEST
+
 START_TEST(boot_twice)
 {
     without(HF_MUTANT_BOOT_TWICE);
@@ -147,6 +157,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, keep_commanded);
     tcase_add_test(t, end_later);
     tcase_add_test(t, no_reap);
+    tcase_add_test(t, no_look);
     tcase_add_test(t, boot_twice);
     tcase_add_test(t, start_jeopardy);
     tcase_add_test(t, claim_jeopardy);

@@ -22,6 +22,8 @@ CHANGE(lost_grace, lost_grace, 1501)
 CHANGE(lost_grace_below, lost_grace, -1)
 CHANGE(leaderless, leaderless_after, -1)
 CHANGE(look_back, look_back, 0)
+CHANGE(look_first, look_first, -1)
+CHANGE(look_again, look_again, 0)
 CHANGE(retry, retry, 0)
 CHANGE(report, report_every, 0)
 CHANGE(quiet, report_quiet, 999)
@@ -46,7 +48,7 @@ static const struct {
     { report, HF_EINVAL },        { quiet, HF_EINVAL },        { heartbeat, HF_EINVAL },
     { ping, HF_EINVAL },          { max_tasks, HF_EINVAL },    { max_asks, HF_EINVAL },
     { spread, HF_EINVAL },        { spread_above, HF_EINVAL }, { restart, HF_EINVAL },
-    { chain, HF_EINVAL },
+    { chain, HF_EINVAL },         { look_first, HF_EINVAL },   { look_again, HF_EINVAL },
 };
 
 START_TEST(a_policy_that_contradicts_itself_is_refused_with_a_sentence)

@@ -272,6 +272,221 @@ START_TEST(a_new_link_leaves_the_spec_of_a_guest_alone)
 }
 END_TEST
 
+/* What a Txn of a dead link left under the lease, of whom this link knows nothing. */
+
+static void find_ghost(const char *agent, int64_t lease)
+{
+    char key[100];
+
+    (void)snprintf(key, sizeof key, "agents/%s/live", agent);
+    put_leased(key, "{\"host\":\"h\",\"instanceId\":\"ghost\"}", lease);
+}
+
+/* The mirror follows the ranges as they are now. */
+static void follow(void)
+{
+    must((struct hf_event){ .kind = HF_EVENT_FORGET });
+    list_all();
+    run_node();
+}
+
+START_TEST(a_guest_that_a_dead_link_registers_late_is_reaped)
+{
+    uint64_t version;
+
+    begin();
+    settle_in();
+    ignore();
+    version = hf_node_get_ranges_version(w.node);
+    find_ghost("b", LEASE);
+    wait(4999);
+    ck_assert_uint_eq(hf_node_get_ranges_version(w.node), version);
+    wait(1);
+    ck_assert_uint_gt(hf_node_get_ranges_version(w.node), version);
+    follow();
+    ck_assert_ptr_null(get("agents/b/live"));
+    expect(""); /* and nothing was made for it */
+}
+END_TEST
+
+/* However late: it is looked for again and again, also after a look that failed. */
+START_TEST(a_guest_that_is_registered_after_the_first_look_is_reaped)
+{
+    begin();
+    settle_in();
+    wait(6000);
+    ck_assert_uint_eq(w.looks, 1);
+    find_ghost("b", LEASE);
+    w.reads_are_off = true;
+    wait(30000);
+    ck_assert_uint_eq(w.looks, 2);
+    w.reads_are_off = false;
+    wait(30000);
+    ck_assert_uint_eq(w.looks, 3);
+    follow();
+    ck_assert_ptr_null(get("agents/b/live"));
+    wait(300000);
+    ck_assert_uint_eq(w.looks, 13);
+}
+END_TEST
+
+/* Neither what is known, nor what hangs on the lease of another host, nor what is no agent. */
+START_TEST(only_a_stranger_under_our_own_lease_is_looked_after)
+{
+    uint64_t version;
+
+    running();
+    version = hf_node_get_ranges_version(w.node);
+    find_ghost("b", 77);
+    wait(60000);
+    expect("");
+    ck_assert_uint_eq(hf_node_get_ranges_version(w.node), version);
+    ck_assert_ptr_nonnull(get("agents/b/live"));
+    has("agents/a/live", w.ids[0]);
+}
+END_TEST
+
+/* What is deleted is the very key that was seen. One that took its place meanwhile is not, here
+ * of the agent on another host, where it is well. */
+START_TEST(what_was_registered_since_a_ghost_was_seen_is_left_alone)
+{
+    begin();
+    settle_in();
+    ignore();
+    find_ghost("b", LEASE);
+    wait(5000);
+    w.fate = WITHHOLD;
+    follow();
+    ck_assert_uint_ne(w.withheld, 0);
+    erase("agents/b/live");
+    find_ghost("b", 77);
+    arrive();
+    wait(60000);
+    ck_assert_ptr_nonnull(get("agents/b/live"));
+}
+END_TEST
+
+/* Likewise where only one of the two has changed, its life or the lease that it hangs on. */
+START_TEST(a_ghost_is_deleted_for_its_life_and_its_lease)
+{
+    static const enum hf_guard WHAT[] = { HF_GUARD_CREATE, HF_GUARD_LEASE };
+    int64_t expected[2] = { 0, LEASE };
+
+    begin();
+    settle_in();
+    ignore();
+    find_ghost("b", LEASE);
+    expected[0] = find(ROOT "agents/b/live")->create_rev;
+    wait(5000);
+    w.fate = WITHHOLD;
+    follow();
+    ck_assert_uint_eq(w.plan.write_count, 1);
+    ck_assert_uint_eq(w.plan.guard_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_str_eq(w.plan.guards[i].key, ROOT "agents/b/live");
+        ck_assert_int_eq(w.plan.guards[i].what, WHAT[i]);
+        ck_assert_int_eq(w.plan.guards[i].value, expected[i]);
+    }
+}
+END_TEST
+
+/* Between the question and its answer the agent was started here, and is well. */
+START_TEST(who_begins_here_while_it_is_looked_is_no_ghost)
+{
+    struct hf_intent look;
+    uint64_t version;
+
+    begin();
+    settle_in();
+    ignore();
+    find_ghost("b", LEASE);
+    w.now += 5000;
+    ck_assert_int_eq(next_intent(&look), 1);
+    ck_assert_int_eq(look.read.lease, LEASE);
+    erase("agents/b/live");
+    put("agents/b/spec", "{\"role\":\"r\",\"launcher\":\"sh\"}");
+    put("commands/h/b", "{\"id\":\"1\",\"host\":\"h\"}");
+    follow();
+    has("agents/b/live", instance("b"));
+    ignore();
+    version = hf_node_get_ranges_version(w.node);
+    on_look(&look);
+    wait(120000);
+    expect("");
+    ck_assert_uint_eq(hf_node_get_ranges_version(w.node), version);
+    has("agents/b/live", instance("b"));
+}
+END_TEST
+
+/* An answer about a lease that was lost meanwhile says nothing about the next. */
+START_TEST(what_hung_on_a_lease_that_is_lost_is_nothing_to_us)
+{
+    struct hf_intent intent;
+    uint64_t version;
+
+    begin();
+    settle_in();
+    ignore();
+    find_ghost("b", LEASE);
+    w.now += 5000;
+    ck_assert_int_eq(next_intent(&intent), 1);
+    ck_assert_int_eq(intent.read.lease, LEASE);
+    lease_is(HF_LEASE_HELD, 43, false);
+    version = hf_node_get_ranges_version(w.node);
+    on_look(&intent);
+    ck_assert_uint_eq(hf_node_get_ranges_version(w.node), version);
+}
+END_TEST
+
+/* There is room for two guests. */
+static void begin_with_little_room(void)
+{
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+    struct hf_node_policy policy = hf_node_policy_default();
+
+    policy.max_guests = 2;
+    begin_with(&(struct hf_node_agent_config){ .name = "a", .spec = &spec }, 1, &policy);
+    settle_in();
+    ignore();
+}
+
+/* The others are found when those have gone. */
+START_TEST(more_ghosts_than_there_is_room_for_are_reaped_one_after_the_other)
+{
+    begin_with_little_room();
+    find_ghost("b", LEASE);
+    find_ghost("c", LEASE);
+    find_ghost("d", LEASE);
+    wait(5000);
+    ck_assert_ptr_null(hf_node_get_agent(w.node, 3));
+    follow();
+    ck_assert_int_eq((get("agents/b/live") != NULL) + (get("agents/c/live") != NULL) +
+                         (get("agents/d/live") != NULL),
+                     1);
+    wait(30000);
+    follow();
+    ck_assert(get("agents/b/live") == NULL && get("agents/c/live") == NULL &&
+              get("agents/d/live") == NULL);
+}
+END_TEST
+
+START_TEST(a_ghost_that_could_not_be_reaped_yet_is_not_forgotten_for_a_guest)
+{
+    begin_with_little_room();
+    find_ghost("b", LEASE);
+    find_ghost("c", LEASE);
+    wait(5000);
+    w.fate = FULL;
+    follow();
+    put("commands/h/d", "{\"id\":\"1\",\"host\":\"h\"}");
+    ck_assert_str_eq(hf_node_get_agent(w.node, 1), "b");
+    ck_assert_str_eq(hf_node_get_agent(w.node, 2), "c");
+    w.fate = COMMIT;
+    wait(2000);
+    ck_assert(get("agents/b/live") == NULL && get("agents/c/live") == NULL);
+}
+END_TEST
+
 START_TEST(a_process_that_was_made_for_an_earlier_link_is_used)
 {
     begin();
@@ -337,6 +552,15 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_does_not_bring_back_what_was_removed);
     tcase_add_test(t, a_new_link_does_not_start_who_was_held_when_it_was_removed);
     tcase_add_test(t, a_new_link_leaves_the_spec_of_a_guest_alone);
+    tcase_add_test(t, a_guest_that_a_dead_link_registers_late_is_reaped);
+    tcase_add_test(t, a_guest_that_is_registered_after_the_first_look_is_reaped);
+    tcase_add_test(t, only_a_stranger_under_our_own_lease_is_looked_after);
+    tcase_add_test(t, what_was_registered_since_a_ghost_was_seen_is_left_alone);
+    tcase_add_test(t, a_ghost_is_deleted_for_its_life_and_its_lease);
+    tcase_add_test(t, who_begins_here_while_it_is_looked_is_no_ghost);
+    tcase_add_test(t, what_hung_on_a_lease_that_is_lost_is_nothing_to_us);
+    tcase_add_test(t, more_ghosts_than_there_is_room_for_are_reaped_one_after_the_other);
+    tcase_add_test(t, a_ghost_that_could_not_be_reaped_yet_is_not_forgotten_for_a_guest);
     tcase_add_test(t, a_process_that_was_made_for_an_earlier_link_is_used);
     tcase_add_test(t, a_process_that_an_earlier_link_registered_and_did_not_let_go_is_let_go);
     tcase_add_test(t, what_an_earlier_link_registered_with_a_task_begins_with_it);

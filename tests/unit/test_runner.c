@@ -341,6 +341,40 @@ START_TEST(reads_are_answered_key_by_key_and_page_by_page)
 }
 END_TEST
 
+/* Of the keys only the names are known, and not all of them need be ours, or keys that we would
+ * ever write. */
+START_TEST(what_hangs_on_a_lease_is_told_by_name)
+{
+    char endless[100000];
+    struct hf_bytes keys[] = {
+        hf_bytes_of(NS "hosts/h/live"),
+        hf_bytes_of("/another/key"),
+        hf_bytes_of(NS),
+        { 0 },
+        { .data = endless, .len = sizeof endless },
+        { .data = NS "agents/a\0b/live", .len = sizeof NS "agents/a\0b/live" - 1 },
+        hf_bytes_of(NS "agents/../live"),
+        hf_bytes_of(NS "agents/b/live"),
+    };
+
+    memset(endless, 'a', sizeof endless);
+    memcpy(endless, NS "agents/", sizeof NS "agents/" - 1);
+    start_agentd();
+    push(HF_INTENT_READ, 1)->read = (struct hf_intent_read){ .lease = 42 };
+    push(HF_INTENT_READ, 2)->read = (struct hf_intent_read){ .lease = 42 };
+    hft_script_sync(mirror());
+    turn();
+    ck_assert_int_eq(hft_script_find(&script, "lease")->lease, 42);
+    (void)heard();
+    hft_script_answer_ttl(hft_script_find(&script, "lease"), HF_OK, keys,
+                          sizeof keys / sizeof keys[0]);
+    hft_script_answer_ttl(hft_script_find(&script, "lease"), HF_EAGAIN, NULL, 0);
+    turn();
+    ck_assert_str_eq(heard(), "1:2:h,4:b, 2:EAGAIN ");
+    stop();
+}
+END_TEST
+
 START_TEST(intents_that_are_not_etcds_go_to_the_owner_and_its_news_come_in)
 {
     struct hf_event ask = { .kind = HF_EVENT_ASK, .ask = { .agent = "a1" } };
@@ -417,6 +451,7 @@ int main(void)
     tcase_add_test(t, a_key_that_its_owner_removed_meanwhile_is_not_held_against_the_lease);
     tcase_add_test(t, a_lease_that_the_decider_knows_to_be_lost_is_replaced);
     tcase_add_test(t, reads_are_answered_key_by_key_and_page_by_page);
+    tcase_add_test(t, what_hangs_on_a_lease_is_told_by_name);
     tcase_add_test(t, intents_that_are_not_etcds_go_to_the_owner_and_its_news_come_in);
     tcase_add_test(t, time_is_told_when_the_decider_wants_it);
     tcase_add_test(t, a_thread_that_stood_still_is_noticed);
