@@ -353,6 +353,12 @@ int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_inte
     return hf_node_send(node, a, OP_END, a->why, ret);
 }
 
+/* A key that names no process does not stand for the one that we do not have. */
+static bool stands_for_process(const struct node_agent *a, const Holdfast__V1__Live *live)
+{
+    return a->instance[0] != '\0' && strcmp(live->instance_id, a->instance) == 0;
+}
+
 /* A life without a process is ended; one that something is about to make real is not. */
 int hf_node_reap(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
@@ -362,7 +368,7 @@ int hf_node_reap(struct hf_node *node, struct node_agent *a, struct hf_intent *r
                             .create_rev = a->live.seen.create_rev };
 
     if (live == NULL || life.lease != node->lease.lease || life.lease == 0 ||
-        strcmp(live->instance_id, a->instance) == 0 || !hf_node_is_told(node, a) ||
+        stands_for_process(a, live) || !hf_node_is_told(node, a) ||
         hf_node_lacks(node, HF_MUTANT_NO_REAP))
         return NODE_GO_ON;
     hf_node_plan(node, ret);

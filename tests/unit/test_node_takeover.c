@@ -309,6 +309,20 @@ START_TEST(a_guest_that_a_dead_link_registers_late_is_reaped)
 }
 END_TEST
 
+/* Whoever wrote it: we have no process of that agent, and not one without a name, either. */
+START_TEST(a_stranger_that_names_no_process_is_reaped)
+{
+    begin();
+    settle_in();
+    ignore();
+    put_leased("agents/b/live", "{}", LEASE);
+    wait(5000);
+    follow();
+    ck_assert_ptr_null(get("agents/b/live"));
+    expect("");
+}
+END_TEST
+
 /* However late: it is looked for again and again, also after a look that failed. */
 START_TEST(a_guest_that_is_registered_after_the_first_look_is_reaped)
 {
@@ -553,6 +567,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_does_not_start_who_was_held_when_it_was_removed);
     tcase_add_test(t, a_new_link_leaves_the_spec_of_a_guest_alone);
     tcase_add_test(t, a_guest_that_a_dead_link_registers_late_is_reaped);
+    tcase_add_test(t, a_stranger_that_names_no_process_is_reaped);
     tcase_add_test(t, a_guest_that_is_registered_after_the_first_look_is_reaped);
     tcase_add_test(t, only_a_stranger_under_our_own_lease_is_looked_after);
     tcase_add_test(t, what_was_registered_since_a_ghost_was_seen_is_left_alone);
