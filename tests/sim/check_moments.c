@@ -188,6 +188,10 @@ void hfs_check_judge_order(struct hfs_check *check, const struct c_agent *agent)
     /* Who was removed and is told of anew is another one, whom nobody has ever seen. */
     if (agent->forgotten)
         return;
+    /* What was sent before that life began follows from the end of the one before. It is late,
+     * and nothing that it compares tells that somebody was here meanwhile. */
+    if (check->letter->made_at < agent->life.since)
+        return;
     if (agent->life.missed && !hfs_check_is_blind(check) && !agent->life.present &&
         !is_seen(agent, agent->life.create_rev))
         judge_missed(check, agent);
@@ -234,6 +238,11 @@ void hfs_check_judge_waits(struct hfs_check *check)
         judge_wait_of_task(check, &check->tasks[i]);
 }
 
+static bool is_untold_life(const struct hfs_check *check, const struct c_agent *agent)
+{
+    return !check->watched && check->letter->known_rev < agent->life.create_rev;
+}
+
 /* Whoever was transient is remembered for a while: by whoever asks what became of it, and while
  * its agentd, which has just made it known, is about to start it. */
 void hfs_check_judge_swept(struct hfs_check *check, const struct c_change *change)
@@ -245,8 +254,10 @@ void hfs_check_judge_swept(struct hfs_check *check, const struct c_change *chang
     if (!change->deleted || check->sweep_after == 0 || check->was_restored ||
         check->writer == NULL || check->writer->role != HFS_CONTROLLER)
         return;
-    /* Who was away for all of a life missed it, and knows only the end of the one before. */
-    if (since != agent->spec_since && check->writer->listed_at >= agent->life.since)
+    /* Who was away for all of a life missed it, and knows only the end of the one before; so
+     * does whoever has not been told of it yet. */
+    if (since != agent->spec_since &&
+        (check->writer->listed_at >= agent->life.since || is_untold_life(check, agent)))
         return;
     if (check->letter->made_at - since < check->sweep_after)
         hfs_check_violate(check, "I11 %s is removed %lld ms after it was here", agent->name,

@@ -34,6 +34,21 @@ START_TEST(i11_an_agent_that_is_removed_before_its_time)
 }
 END_TEST
 
+START_TEST(an_agent_is_removed_by_one_that_was_not_told_of_its_life)
+{
+    hfs_check_set_sweep_after(check, 10 * MINUTE);
+    lead();
+    world.now = 20 * MINUTE;
+    put(&agentd, NS "agents/b/spec", "{\"role\":\"r\",\"transient\":true}", 0);
+    world.now += 20 * MINUTE;
+    put(&agentd, NS "agents/b/live", LIVE_2, LEASE);
+    erase(NULL, NS "agents/b/live");
+    controller.told_rev = 1;
+    erase(&controller, NS "agents/b/spec");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 START_TEST(i11_a_clock_that_is_fast)
 {
     lead();
@@ -281,6 +296,38 @@ static void start_one_that_is_missed(bool removed)
     put(&controller, NS "commands/h1/a", START, 0);
 }
 
+/* It is missed when a start arrives that was ordered at `made_at`; it had come at 3000. */
+static void start_late_one_that_is_missed(hf_ms made_at)
+{
+    struct hfs_op op = put_op(NS "commands/h1/a", START, 0);
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    request.txn.then = (struct hfs_ops){ &op, 1 };
+    lead();
+    put(&agentd, NS "agents/a/spec", "{\"role\":\"r\"}", 0);
+    erase(&agentd, NS "agents/a/live");
+    world.now = 3000;
+    put(&agentd, NS "agents/a/live", LIVE_OTHER, LEASE);
+    world.now = 4000;
+    erase(NULL, NS "agents/a/live");
+    world.now = 5000;
+    serve_late(&controller, &request, made_at);
+}
+
+START_TEST(a_late_start_for_the_end_before_the_life_that_is_missed)
+{
+    start_late_one_that_is_missed(2999);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
+START_TEST(i7_a_late_start_of_one_that_is_missed)
+{
+    start_late_one_that_is_missed(3000);
+    expect("I7");
+}
+END_TEST
+
 START_TEST(i7_a_start_of_one_that_is_missed)
 {
     start_one_that_is_missed(false);
@@ -317,6 +364,9 @@ int main(void)
     tcase_add_test(t, i7_a_reset_when_its_owner_has_just_gone_again);
     tcase_add_test(t, a_reset_when_who_replaced_its_owner_has_just_gone);
     tcase_add_test(t, i7_a_start_of_one_that_is_missed);
+    tcase_add_test(t, a_late_start_for_the_end_before_the_life_that_is_missed);
+    tcase_add_test(t, i7_a_late_start_of_one_that_is_missed);
+    tcase_add_test(t, an_agent_is_removed_by_one_that_was_not_told_of_its_life);
     tcase_add_test(t, a_start_of_one_that_was_removed_while_it_was_missed);
     return run_check("sim/check: limits", t);
 }
