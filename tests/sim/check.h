@@ -31,6 +31,10 @@ void hfs_check_set_calm(struct hfs_check *check, bool calm);
 /* So many tasks of one role may run at once; 0: any number. */
 void hfs_check_set_running_max(struct hfs_check *check, uint32_t running_max);
 
+/* Somebody sends something: whoever leads waits for what becomes of it. */
+void hfs_check_sent(struct hfs_check *check, const struct hfs_process *from,
+                    const struct hfs_letter *letter);
+
 /* A Txn is kept back, with every other attempt at it: whoever sent it waits for what becomes of
  * it. */
 void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter);

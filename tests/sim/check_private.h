@@ -109,7 +109,8 @@ struct c_task {
     size_t poison_count;
     char op_ids[3][HFS_NAME];
     hf_ms taken_at, reset_at;
-    hf_ms withheld_at; /* when a Txn that compares it was last kept back; 0: never */
+    hf_ms sent_at;     /* when a controller last sent a Txn that compares it; 0: never */
+    hf_ms withheld_at; /* when one was last kept back; 0: never */
     int32_t resets;    /* since a success or a person's word, */
     int32_t attempts;  /* and as its record counts them */
     hf_ms next_at;     /* that was promised, on the cluster clock; 0: none */

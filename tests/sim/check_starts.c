@@ -37,7 +37,8 @@ void hfs_check_judge_spec(struct hfs_check *check, const struct c_agent *agent)
 
 /* Orders. */
 
-void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter)
+/* The task that a Txn compares, or NULL. */
+static struct c_task *task_of(struct hfs_check *check, const struct hfs_letter *letter)
 {
     const struct hfs_txn *txn = &letter->request->txn;
     char scratch[HF_KEY_SIZE];
@@ -46,16 +47,38 @@ void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter
     for (size_t i = 0; i < txn->compare_count; i++) {
         if (hf_key_parse(check->ns, txn->compares[i].key, scratch, &key, NULL) == HF_OK &&
             key.kind == HF_KEY_TASK)
-            hfs_check_task(check, key.name)->withheld_at = check->world->now;
+            return hfs_check_task(check, key.name);
     }
+    return NULL;
+}
+
+void hfs_check_sent(struct hfs_check *check, const struct hfs_process *from,
+                    const struct hfs_letter *letter)
+{
+    struct c_task *task = letter->request->kind == HFS_TXN && from->role == HFS_CONTROLLER
+                              ? task_of(check, letter)
+                              : NULL;
+
+    if (task != NULL)
+        task->sent_at = check->world->now;
+}
+
+void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter)
+{
+    struct c_task *task = task_of(check, letter);
+
+    if (task != NULL)
+        task->withheld_at = check->world->now;
 }
 
 /* Nothing is decided about it while what became of that is not known. */
 static bool is_waited_for(const struct hfs_check *check, const struct c_task *task)
 {
-    enum { UNKNOWN_MS = 15000 };
+    enum { UNDER_WAY_MS = 1000, UNKNOWN_MS = 15000 };
+    hf_ms made_at = check->letter->made_at;
 
-    return task->withheld_at != 0 && check->letter->made_at - task->withheld_at < UNKNOWN_MS;
+    return (task->sent_at != 0 && made_at - task->sent_at < UNDER_WAY_MS) ||
+           (task->withheld_at != 0 && made_at - task->withheld_at < UNKNOWN_MS);
 }
 
 static bool is_changed(const struct hfs_check *check, const char *task)

@@ -21,10 +21,12 @@ static void on_commit(const struct hfs_process *writer, void *arg)
 
 static bool on_send(struct hfs_process *from, struct hfs_letter *letter, void *arg)
 {
-    const struct hfs_ear *ear = &((struct hfs_cluster *)arg)->ear;
+    struct hfs_cluster *cluster = arg;
+    const struct hfs_ear *ear = &cluster->ear;
     bool was = hfs_memory_set(false);
     bool lost = ear->on_send != NULL && ear->on_send(from, letter, ear->arg);
 
+    hfs_check_sent(cluster->check, from, letter);
     (void)hfs_memory_set(was);
     return lost;
 }

@@ -191,6 +191,34 @@ START_TEST(a_start_by_one_that_was_not_told_of_the_end_yet)
 }
 END_TEST
 
+/* Whoever leads sends something about that task, so long before it orders the start. */
+static void start_again_after_a_write(hf_ms before)
+{
+    struct hfs_compare same = { .key = bytes(NS "tasks/t") };
+    struct hfs_request request = { .kind = HFS_TXN,
+                                   .txn = { .compares = &same, .compare_count = 1 } };
+    struct hfs_letter *letter = hfs_letter_new(&request, 2000 - before);
+
+    world.now = 2000 - before;
+    hfs_check_sent(check, &controller, letter);
+    hfs_letter_unref(letter);
+    start_again(START, 2000);
+}
+
+START_TEST(a_start_while_a_write_to_its_task_is_under_way)
+{
+    start_again_after_a_write(999);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
+START_TEST(i9_a_start_after_a_write_to_its_task)
+{
+    start_again_after_a_write(1000);
+    expect("I9");
+}
+END_TEST
+
 START_TEST(i9_a_start_with_the_task_that_it_died_with)
 {
     start_again("{\"id\":\"x\",\"host\":\"h1\",\"task\":\"t\"}", 2000);
@@ -356,6 +384,8 @@ int main(void)
     tcase_add_test(t, i11_what_was_counted_is_forgotten_before_its_time);
     tcase_add_test(t, i9_a_start_without_the_task_that_it_died_with);
     tcase_add_test(t, a_start_by_one_that_was_not_told_of_the_end_yet);
+    tcase_add_test(t, a_start_while_a_write_to_its_task_is_under_way);
+    tcase_add_test(t, i9_a_start_after_a_write_to_its_task);
     tcase_add_test(t, i9_a_start_with_the_task_that_it_died_with);
     tcase_add_test(t, a_start_by_one_that_rests_from_what_it_had_missed);
     tcase_add_test(t, i9_a_start_by_one_that_has_rested);
