@@ -75,7 +75,8 @@
     X(NO_PROBATION,     "a recovery is a success as soon as somebody has the task")            \
     X(NO_PASS_OVER,     "a host that does not serve a start is asked again")                   \
     X(NO_MARK,          "who finds its own op_id does not take that for success")              \
-    X(SKIP_EVENT,       "a watch goes on one revision too late")
+    X(SKIP_EVENT,       "a watch goes on one revision too late")                               \
+    X(OLD_ANSWER,       "an answer of before what was known is taken for any other")
 /* clang-format on */
 
 enum hf_mutant {

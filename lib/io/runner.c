@@ -56,6 +56,7 @@ int hf_runner_step(struct hf_runner *runner, struct hf_event *event)
 void hf_runner_spread_reset(struct hf_runner *runner)
 {
     runner->stats.resets++;
+    runner->newest = 0;
     runner->cluster.seen.raft_term = 0; /* they begin anew */
     if (runner->session != NULL)
         hf_session_on_history_reset(runner->session);

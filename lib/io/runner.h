@@ -13,7 +13,9 @@
  *   - a controller's write is sent only while it can act at that very moment;
  *   - what the decider cannot take in for want of memory is told again later: an outcome as it
  *     was, what a mirror told by opening it anew (HF_EVENT_FORGET);
- *   - after a history reset everyone hears of it: decider, lease and candidate. */
+ *   - after a history reset everyone hears of it: decider, lease and candidate. The mirror
+ *     finds it out, the decider, or the first write that is answered with a revision of before
+ *     what was known when it was sent. */
 #ifndef HF_IO_RUNNER_H
 #define HF_IO_RUNNER_H
 

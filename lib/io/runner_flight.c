@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/mutant.h"
 #include "io/runner_private.h"
 
 enum { WRITES_AT_ONCE = 64 };
@@ -78,6 +79,31 @@ static void tell_mirror(struct hf_runner *runner, const struct hf_plan *plan, hf
                          .value = { .data = longest->value, .len = longest->value_len } });
 }
 
+static bool lacks_rule(const struct hf_runner *runner)
+{
+    uint64_t missing = runner->cfg.lease.mutants | runner->cfg.election.mutants;
+
+    return (missing & hf_mutant_bit(HF_MUTANT_OLD_ANSWER)) != 0;
+}
+
+/* A write goes through etcd's log, whether its guards hold or not: whoever answers it has all
+ * that was there when it was sent. One that has less is another history, and the first answer
+ * tells. What was sent before the last reset says nothing of the history since then. */
+static void judge_revision(struct hf_flight *flight, const struct hf_etcd_result *result)
+{
+    struct hf_runner *runner = flight->runner;
+
+    if (result->err != HF_OK || flight->resets != runner->stats.resets || lacks_rule(runner))
+        return;
+    if (result->header.revision >= flight->known) {
+        hf_runner_on_revision(runner, result->header.revision);
+        return;
+    }
+    hf_runner_complain(runner, "write", HF_EHISTORY, "etcd's revision went back");
+    hf_runner_spread_reset(runner);
+    hf_runner_forget(runner, true, 0);
+}
+
 static void on_commit(const struct hf_commit_result *result, void *arg)
 {
     struct hf_flight *flight = arg;
@@ -85,6 +111,7 @@ static void on_commit(const struct hf_commit_result *result, void *arg)
 
     if (result->outcome == HF_OUTCOME_DONE)
         hf_crash_point(&runner->crash, HF_CRASH_DONE, &flight->plan);
+    judge_revision(flight, &result->result);
     hf_runner_on_result(runner, &result->result);
     if (result->outcome == HF_OUTCOME_DONE && !result->by_copy)
         tell_mirror(runner, &flight->plan, result->revision);
@@ -108,6 +135,8 @@ static void launch(struct hf_flight *flight)
         return;
     }
     hf_crash_point(&runner->crash, HF_CRASH_SENT, &flight->plan);
+    flight->known = runner->newest;
+    flight->resets = runner->stats.resets;
     flight->state = HF_FLIGHT_SENT;
     runner->sent++;
 }

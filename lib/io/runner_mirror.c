@@ -114,8 +114,12 @@ static int tell(struct hf_runner *runner, const struct hf_mirror_event *told)
     int err = HF_OK;
 
     switch (told->kind) {
-    case HF_MIRROR_PUT: return tell_put(runner, &told->kv);
-    case HF_MIRROR_DELETE: return tell_delete(runner, told);
+    case HF_MIRROR_PUT:
+        hf_runner_on_revision(runner, told->kv.mod_rev);
+        return tell_put(runner, &told->kv);
+    case HF_MIRROR_DELETE:
+        hf_runner_on_revision(runner, told->revision);
+        return tell_delete(runner, told);
     case HF_MIRROR_RESET: return tell_reset(runner);
     case HF_MIRROR_SYNCED:
         err = hf_runner_step(

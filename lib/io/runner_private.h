@@ -16,6 +16,8 @@ struct hf_flight {
     size_t blockers; /* earlier ones that touch a common key */
     enum { HF_FLIGHT_WAITING, HF_FLIGHT_SENT, HF_FLIGHT_ANSWERED } state;
     struct hf_commit *commit; /* while it is sent */
+    hf_rev known;             /* the newest revision that was known when it was sent, ... */
+    uint64_t resets;          /* ... and how often etcd had gone back by then */
     struct hf_event_outcome outcome;
 };
 
@@ -52,6 +54,7 @@ struct hf_runner {
     bool in_turn, in_intent;
     bool again; /* something came up during the turn */
 
+    hf_rev newest;            /* revision that etcd is known to have reached, since a reset */
     struct hf_mirror *mirror; /* NULL while there is none */
     struct hf_recall past;    /* what the one before saw of etcd's */
     uint64_t ranges_version;  /* that it follows */
@@ -91,6 +94,13 @@ void hf_runner_soon(struct hf_runner *runner);
 
 /* Tells the decider; see hf_decider_ops.step. A contradiction in history is dealt with here. */
 int hf_runner_step(struct hf_runner *runner, struct hf_event *event) HF_MUST_CHECK;
+
+/* etcd has reached that revision: it told of a change, or wrote what it was asked to. */
+static inline void hf_runner_on_revision(struct hf_runner *runner, hf_rev revision)
+{
+    if (revision > runner->newest)
+        runner->newest = revision;
+}
 
 /* etcd's history went back: whoever else remembers something hears of it. */
 void hf_runner_spread_reset(struct hf_runner *runner);

@@ -9,6 +9,7 @@
 enum {
     HFS_NAME = 64,
     HFS_DONE = 64,
+    HFS_TOLD = 64,
     HFS_POISONS = 8,
     HFS_WRITTEN = 4096,
     HFS_UNSTARTED =
@@ -143,6 +144,13 @@ struct c_written {
     uint32_t text;
 };
 
+/* Something that the audit trail tells. */
+struct c_told {
+    uint32_t sense; /* a hash of it */
+    hf_ms at;       /* when it was told last, */
+    unsigned times; /* and how often, each time soon after the one before */
+};
+
 struct c_change {
     const struct hfs_entry *entry;
     bool deleted;
@@ -164,6 +172,8 @@ struct hfs_check {
     hf_ms slack;  /* what is judged at the world's time happened up to so much earlier */
     struct c_done done[HFS_DONE]; /* the last writes of controllers, in a ring */
     size_t done_count;
+    struct c_told told[HFS_TOLD]; /* the last of the audit trail, in a ring */
+    size_t told_count;
     hf_ms lossy_at; /* when a watch may last have left out an event; -1: never */
     struct c_change *changes;
     size_t change_count, change_cap;
@@ -293,6 +303,9 @@ void hfs_check_forget_seen(struct hfs_check *check);
 /* A Txn of an agentd has succeeded. */
 void hfs_check_note_proof(struct hfs_check *check);
 void hfs_check_excuse(struct hfs_check *check, const char *instance, const char *task);
+
+/* check_told.c */
+void hfs_check_judge_told(struct hfs_check *check, const struct c_change *change);
 
 /* check_restored.c */
 void hfs_check_judge_recovery(struct hfs_check *check, const struct c_change *change);

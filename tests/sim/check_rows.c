@@ -657,6 +657,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
     case HF_KEY_HEALTH: hfs_check_judge_stalled(check, change); break;
     case HF_KEY_LEADER: hfs_check_judge_leader(check, change); break;
     case HF_KEY_CLOCK: hfs_check_judge_clock(check, change); break;
+    case HF_KEY_EVENT: hfs_check_judge_told(check, change); break;
     default: break;
     }
 }

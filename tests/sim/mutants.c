@@ -281,6 +281,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_DEMOTE, "queues", NULL),
     RULE(NO_MARK, "words", NULL),
     RULE(SKIP_EVENT, NULL, NULL),
+    RULE(OLD_ANSWER, "restores", NULL),
 };
 /* clang-format on */
 

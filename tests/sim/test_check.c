@@ -42,6 +42,44 @@ START_TEST(i4_a_controller_that_does_not_lead)
 }
 END_TEST
 
+#define TOLD(WHAT)                                                                             \
+    "{\"kind\":\"submitted\",\"actor\":\"c1\",\"task\":\"t\",\"revision\":\"7\",\"why\":"      \
+    "\"" WHAT "\"}"
+
+/* Each is another entry: that no number is used twice is not the point. */
+static void tell_of(unsigned number, const char *text)
+{
+    char key[100];
+
+    (void)snprintf(key, sizeof key, NS "events/%019u", number);
+    put(&controller, key, text, 0);
+}
+
+START_TEST(i15_a_trail_that_repeats_itself)
+{
+    lead();
+    tell_of(1, TOLD("it was submitted"));
+    tell_of(2, TOLD("it was submitted"));
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    world.now += 400;
+    tell_of(3, TOLD("it was submitted"));
+    expect("I15");
+}
+END_TEST
+
+/* Of something else, or once more after it was waited for what came of it. */
+START_TEST(a_trail_that_only_seems_to_repeat_itself)
+{
+    lead();
+    for (unsigned i = 0; i < 5; i++) {
+        tell_of(1 + 2 * i, TOLD("it was submitted"));
+        tell_of(2 + 2 * i, TOLD("it was completed"));
+        world.now += 1000;
+    }
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 #define ENTRY(SEQ, PARENT)                                                                     \
     "{\"task\":\"t\",\"seq\":\"" SEQ "\",\"parent\":\"" PARENT                                 \
     "\",\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"2\"}}"
@@ -393,6 +431,8 @@ int main(void)
     tcase_add_test(t, i3_a_task_that_goes_from_one_to_another);
     tcase_add_test(t, i4_a_controller_that_does_not_lead);
     tcase_add_test(t, i5_a_checkpoint_that_leaves_one_out);
+    tcase_add_test(t, i15_a_trail_that_repeats_itself);
+    tcase_add_test(t, a_trail_that_only_seems_to_repeat_itself);
     tcase_add_test(t, i5_a_checkpoint_that_is_not_the_head);
     tcase_add_test(t, i5_checkpoints_that_are_removed_from_a_task_at_work);
     tcase_add_test(t, i5_a_task_at_work_that_forgets_its_checkpoints);

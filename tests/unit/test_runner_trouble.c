@@ -164,6 +164,94 @@ START_TEST(a_contradiction_that_is_seen_amid_a_turn_is_told_by_itself)
 }
 END_TEST
 
+/* Something is known of etcd, and then a write is sent. */
+static struct hf_call *send_write(uint64_t token, const char *agent, const char *key)
+{
+    hft_script_tell(mirror(), NS "wanted/z", "{}");
+    push_write(token, agent, NULL);
+    hft_script_sync(mirror());
+    turn();
+    (void)heard();
+    return hft_script_find(&script, key);
+}
+
+/* Done or refused: an answer that knows less than we did when we asked is of another history.
+ */
+START_TEST(an_answer_of_before_what_was_known_is_a_reset)
+{
+    struct hf_call *call;
+    int64_t first;
+
+    start_agentd();
+    first = hf_runner_get_lease(runner).lease;
+    call = send_write(1, "a", "wanted/a");
+    script.revision -= 5;
+    hft_script_answer_txn(call, _i == 0, 0, NULL);
+    ck_assert_ptr_null(mirror());
+    ck_assert_uint_eq(hf_runner_get_stats(runner).resets, 1);
+    ck_assert_ptr_nonnull(strstr(troubles, "EHISTORY"));
+    turn();
+    ck_assert_int_eq(strncmp(heard(), "reset ", strlen("reset ")), 0);
+    ck_assert_ptr_nonnull(mirror());
+    ck_assert_int_eq(mirror()->cfg.past->revision, 0);
+    ck_assert_int_ne(hf_runner_get_lease(runner).lease, first);
+    stop();
+}
+END_TEST
+
+/* Members answer when they like: what was not known when it was sent is held against nobody.
+ */
+START_TEST(answers_out_of_order_are_no_reset)
+{
+    struct hf_call *first, *second;
+
+    start_agentd();
+    first = send_write(1, "a", "wanted/a");
+    push_write(2, "b", NULL);
+    hft_script_sync(mirror());
+    turn();
+    second = hft_script_find(&script, "wanted/b");
+    script.revision += 10;
+    hft_script_answer_txn(second, true, 0, NULL);
+    script.revision -= 9;
+    hft_script_answer_txn(first, true, 0, NULL);
+    turn();
+    ck_assert_uint_eq(hf_runner_get_stats(runner).resets, 0);
+    /* Whoever is asked from now on has to know what the second one knew. */
+    push_write(3, "c", NULL);
+    hft_script_sync(mirror());
+    turn();
+    hft_script_answer_txn(hft_script_find(&script, "wanted/c"), true, 0, NULL);
+    ck_assert_uint_eq(hf_runner_get_stats(runner).resets, 1);
+    turn();
+    stop();
+}
+END_TEST
+
+/* It was asked in a history that is known to be over: it neither ends this one, nor teaches
+ * what this one has to know. */
+START_TEST(an_answer_to_what_was_sent_before_a_reset_says_nothing)
+{
+    struct hf_call *call;
+    hf_rev before;
+
+    start_agentd();
+    call = send_write(1, "a", "wanted/a");
+    before = script.revision;
+    hft_script_reset(mirror());
+    script.revision = _i == 0 ? before - 8 : before + 8;
+    hft_script_answer_txn(call, true, 0, NULL);
+    turn();
+    ck_assert_uint_eq(hf_runner_get_stats(runner).resets, 1);
+    script.revision = before - 6;
+    call = send_write(2, "b", "wanted/b");
+    hft_script_answer_txn(call, true, 0, NULL);
+    turn();
+    ck_assert_uint_eq(hf_runner_get_stats(runner).resets, 1);
+    stop();
+}
+END_TEST
+
 START_TEST(a_leader_gives_its_term_up_when_history_went_back)
 {
     start_leader();
@@ -384,6 +472,9 @@ int main(void)
     tcase_add_test(t, a_history_reset_reaches_everyone);
     tcase_add_test(t, a_contradiction_that_only_the_decider_sees_is_a_reset_too);
     tcase_add_test(t, a_contradiction_that_is_seen_amid_a_turn_is_told_by_itself);
+    tcase_add_loop_test(t, an_answer_of_before_what_was_known_is_a_reset, 0, 2);
+    tcase_add_test(t, answers_out_of_order_are_no_reset);
+    tcase_add_loop_test(t, an_answer_to_what_was_sent_before_a_reset_says_nothing, 0, 2);
     tcase_add_test(t, a_leader_gives_its_term_up_when_history_went_back);
     tcase_add_test(t, other_ranges_are_followed_by_another_mirror);
     tcase_add_test(t, the_next_mirror_begins_with_the_past_that_the_last_one_saw);
