@@ -6,16 +6,14 @@
 #include "agentd/link/chain.h"
 #include "agentd/link/path.h"
 #include "agentd/link/resume.h"
-#include "agentd/link/sweep.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
 
-/* put: the body first, then the entry that names it, then what is too old goes. */
+/* put: the body first, or with the entry that names it; then what is too old goes. */
 
 struct link_put {
-    struct link_put *next;
     struct link_call *call; /* NULL: whoever asked is gone */
     struct link *link;
     char agent[AGENTD_NAME_BYTES];
@@ -41,11 +39,6 @@ static void cancel_put(struct link_call *call)
 
 static void free_put(struct link_put *put)
 {
-    struct link_put **at = &put->link->puts;
-
-    while (*at != put)
-        at = &(*at)->next;
-    *at = put->next;
     put->of->put_bytes -= put->bytes;
     free(put);
 }
@@ -60,34 +53,6 @@ static struct link_call *end_put(struct link_put *put)
     }
     free_put(put);
     return call;
-}
-
-bool link_call_is_putting(const struct link *link, const char *task)
-{
-    const struct link_put *put = link->puts;
-
-    while (put != NULL && strcmp(put->task, task) != 0)
-        put = put->next;
-    return put != NULL;
-}
-
-static bool is_alone(const struct link_put *put)
-{
-    for (const struct link_put *other = put->link->puts; other != NULL; other = other->next) {
-        if (other != put && strcmp(other->task, put->task) == 0)
-            return false;
-    }
-    return true;
-}
-
-/* Whoever had the task before may have left bodies behind; so may an outcome that nobody knows.
- */
-static void sweep(const struct link_put *put, struct link_process *process)
-{
-    if (strcmp(process->swept, put->task) == 0 || !is_alone(put))
-        return;
-    memcpy(process->swept, put->task, sizeof process->swept);
-    link_sweep_task(put->link, put->agent, put->task);
 }
 
 /* `root` is what the entry refers to where it has one. */
@@ -150,19 +115,15 @@ static void on_entry(const struct hf_intent_reply *reply, void *arg)
         call->on_cancel = NULL;
     }
     if (reply->err == HF_OK) {
-        if (call != NULL) {
-            sweep(put, call->process);
+        if (call != NULL)
             reply_entry(put, reply->seq);
-        }
         keep_body(put, reply->seq);
         link_chain_prune(put->link, put->agent, put->task, reply->seq);
     } else {
         if (reply->err == HF_ECONFLICT || reply->err == HF_EINVAL || reply->err == HF_ENOENT)
             link_store_drop(put->link->store, put->task, put->store, put->key, put->size);
-        if (call != NULL) {
-            call->process->swept[0] = '\0';
+        if (call != NULL)
             link_call_error(call, reply->err, reply->text);
-        }
     }
     free_put(put);
 }
@@ -181,8 +142,6 @@ static void on_body_put(const struct link_stored *stored, void *arg)
 
     if (rc == HF_OK && call == NULL) /* nobody names it, so nobody would remove it either */
         link_store_drop(put->link->store, put->task, stored->store, stored->key, stored->size);
-    if (rc != HF_OK && call != NULL)
-        call->process->swept[0] = '\0';
     if (rc != HF_OK || call == NULL) {
         call = end_put(put);
         if (call != NULL)
@@ -194,6 +153,8 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     memcpy(put->sha256, stored->sha256, sizeof put->sha256);
     put->size = stored->size;
     fill_entry(put, &entry, &root);
+    if (strcmp(stored->store, "etcd") == 0)
+        ask.body = stored->body;
     rc = link_ask(call->process, &ask, on_entry, put, &ignored);
     if (rc != HF_OK) {
         link_store_drop(put->link->store, put->task, stored->store, stored->key, stored->size);
@@ -225,13 +186,10 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     put->kept = kept;
     if (kept > 0)
         memcpy(put->body, body.data, kept);
-    put->next = link->puts;
-    link->puts = put;
     (void)snprintf(put->agent, sizeof put->agent, "%s", call->process->who.agent);
     memcpy(put->task, call->task, sizeof put->task);
     call->state = put;
     call->on_cancel = cancel_put;
-    call->process->puts++;
     link_resume_forget(call->process);
     link_store_put(link->store, call->task, body, on_body_put, put);
 }

@@ -4,10 +4,8 @@
 
 #include "agentd/link/call.h"
 #include "agentd/link/resume.h"
-#include "agentd/link/sweep.h"
 #include "base/alloc.h"
 #include "core/body.h"
-#include "core/plan.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
 
@@ -213,29 +211,11 @@ void link_call_get_task(struct link_call *call)
 
 /* start, progress, complete, fail, release */
 
-/* Somebody had it before who may have died between a body and its entry. What this process puts
- * is counted, unless an earlier link saw a part of it, whose entries may be on their way. */
-static void sweep(const struct link_process *process, const Holdfast__V1__Task *task)
-{
-    if (!process->is_orphan && process->puts == 0 &&
-        hf_plan_find_op_id(&task->base, HF_WRITER_CONTROLLER) != NULL)
-        link_sweep_task(process->agent->link, process->who.agent, task->id);
-}
-
-static void on_started(const struct hf_intent_reply *reply, void *arg)
-{
-    const struct link_call *call = arg;
-
-    if (reply->err == HF_OK && reply->task != NULL)
-        sweep(call->process, reply->task);
-    on_task(reply, arg);
-}
-
 void link_call_start(struct link_call *call)
 {
     struct hf_event_ask ask = { .kind = HF_ASK_START, .task = call->task };
 
-    link_call_ask(call, &ask, on_started);
+    link_call_ask(call, &ask, on_task);
 }
 
 void link_call_progress(struct link_call *call)

@@ -98,8 +98,6 @@ void link_call_complete(struct link_call *call);
 void link_call_fail_task(struct link_call *call);
 void link_call_release(struct link_call *call);
 void link_call_put_checkpoint(struct link_call *call);
-/* Whether a checkpoint of that task is on its way. */
-bool link_call_is_putting(const struct link *link, const char *task);
 void link_call_get_checkpoint(struct link_call *call);
 void link_call_list_checkpoints(struct link_call *call);
 void link_call_events(struct link_call *call);

@@ -6,6 +6,7 @@
 
 #include "agentd/link/call.h"
 #include "base/alloc.h"
+#include "core/body.h"
 #include "schema/json.h"
 
 struct link_chain_read {
@@ -127,7 +128,7 @@ struct prune {
     int64_t lease, create_rev; /* of the life that may do it */
 };
 
-/* A body, which goes when the entry that names it has gone. */
+/* A body: one in etcd goes with the entry that names it, a file when that has gone. */
 struct removal {
     struct link *link;
     char task[HF_NAME_SIZE];
@@ -152,17 +153,18 @@ static void remove_entry(const struct prune *prune, const Holdfast__V1__Checkpoi
 {
     struct link *link = prune->link;
     const char *ns = link->settings->common.namespace;
-    char key[HF_KEY_SIZE], live[HF_KEY_SIZE];
+    char key[HF_KEY_SIZE], body[HF_KEY_SIZE], live[HF_KEY_SIZE];
     struct hf_plan_guard guards[] = {
         { .what = HF_GUARD_CREATE, .value = prune->create_rev, .key = live },
         { .what = HF_GUARD_LEASE, .value = prune->lease, .key = live },
         { .what = HF_GUARD_MOD, .value = mod_rev, .key = key },
     };
-    struct hf_plan_write write = { .key = key };
+    struct hf_plan_write writes[] = { { .key = key }, { .key = body } };
+    int64_t number = hf_body_number(entry);
     struct hf_backend_txn txn = { .guards = guards,
                                   .guard_count = sizeof guards / sizeof guards[0],
-                                  .writes = &write,
-                                  .write_count = 1 };
+                                  .writes = writes,
+                                  .write_count = number > 0 ? 2 : 1 };
     struct removal *removal = hf_calloc(1, sizeof *removal);
     struct hf_call *call;
 
@@ -181,6 +183,10 @@ static void remove_entry(const struct prune *prune, const Holdfast__V1__Checkpoi
         hf_key_format(
             ns, &(struct hf_key){ HF_KEY_CHECKPOINT, .name = entry->task, .seq = entry->seq },
             key, NULL) < 0 ||
+        (number > 0 &&
+         hf_key_format(
+             ns, &(struct hf_key){ HF_KEY_CHECKPOINT_BODY, .name = entry->task, .seq = number },
+             body, NULL) < 0) ||
         link->backend.ops->txn(link->backend.self, &txn, on_removed, removal, &call) != HF_OK)
         free(removal);
 }

@@ -287,7 +287,6 @@ static void on_etcd_closed(void *arg)
 {
     struct link *link = arg;
 
-    link_sweep_done(link);
     hf_backend_etcd_close(link->backend_etcd, NULL, NULL);
 }
 

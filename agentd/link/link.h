@@ -28,8 +28,6 @@
 #define LINK_TOKEN_BYTES 33 /* 32 hexadecimal digits and the NUL */
 
 struct link_api;
-struct link_put;
-struct link_leftovers;
 struct link_sweep;
 struct link_call;
 struct link_agent;
@@ -70,8 +68,6 @@ struct link_process {
     uint64_t pings, pongs;         /* the newest that was sent, and that was answered */
     hf_ms pinged_at;
     struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */
-    char swept[HF_NAME_SIZE];   /* the task of its own that was looked at for leftovers */
-    uint64_t puts;              /* of checkpoints that it has begun */
 };
 
 struct link_agent {
@@ -111,10 +107,8 @@ struct link {
     struct hf_runner *runner;
     struct link_store *store;
     struct link_sweep *sweep;
-    struct link_put *puts;            /* checkpoints on their way */
-    struct link_leftovers *leftovers; /* bodies without an entry that are looked for */
-    struct link_resume *verified;     /* for processes that are about to begin, newest first */
-    struct link_verify *verifies;     /* answers that wait until the runner may be fed */
+    struct link_resume *verified; /* for processes that are about to begin, newest first */
+    struct link_verify *verifies; /* answers that wait until the runner may be fed */
     struct link_agent *agents;
     struct link_ask *asks;
     struct link_later *later; /* news that must wait until the runner may be fed */

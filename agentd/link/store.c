@@ -64,7 +64,7 @@ static void on_deferred(struct hf_alarm *alarm)
 }
 
 /* A callback never comes from inside the call that it was given to. */
-static void fail(struct link_store_job *job, int err, const char *text)
+static void finish_later(struct link_store_job *job, int err, const char *text)
 {
     job->err = err;
     job->text = text;
@@ -116,7 +116,7 @@ static void file_put(struct link_store_job *job)
     if (rc == HF_OK)
         link_store_file_put(job);
     else
-        fail(job, rc, hf_err_text(rc));
+        finish_later(job, rc, hf_err_text(rc));
 }
 
 /* The store `etcd`. */
@@ -134,20 +134,6 @@ static int etcd_key(const struct link_store_job *job, char ret_key[HF_KEY_SIZE])
     return len < 0 ? len : HF_OK;
 }
 
-static void on_etcd_put(const struct hf_txn_result *result, void *arg)
-{
-    struct link_store_job *job = arg;
-
-    if (result->result.err != HF_OK) {
-        link_store_finish(job, HF_EAGAIN, "etcd could not store the checkpoint: try again");
-        return;
-    }
-    /* A second copy of the same put is refused by the first. */
-    if (job->store->counted)
-        job->store->total += (int64_t)job->len;
-    link_store_finish(job, HF_OK, NULL);
-}
-
 static void count(struct link_store_job *job);
 
 /* Others drop bodies, too: nobody is refused on what was counted long ago. */
@@ -158,31 +144,24 @@ static void on_etcd_full(struct link_store_job *job)
     else if (job->store->cfg.choice == LINK_STORE_AUTO)
         file_put(job);
     else
-        fail(job, HF_ELIMIT,
-             "the checkpoints in etcd have used up their 64 MiB: set checkpoints.store to "
-             "`auto` "
-             "or `file`");
+        finish_later(
+            job, HF_ELIMIT,
+            "the checkpoints in etcd have used up their 64 MiB: set checkpoints.store to "
+            "`auto` "
+            "or `file`");
 }
 
+/* Whoever asked writes it with the entry that names it, in one Txn. */
 static void etcd_put(struct link_store_job *job)
 {
-    const struct hf_backend *backend = &job->store->cfg.backend;
-    char key[HF_KEY_SIZE];
-    struct hf_plan_guard guard = { .what = HF_GUARD_ABSENT, .key = key };
-    struct hf_plan_write write = { .key = key, .value = job->body, .value_len = job->len };
-    struct hf_backend_txn txn = {
-        .guards = &guard, .guard_count = 1, .writes = &write, .write_count = 1, .resend = true
-    };
-    int rc = etcd_key(job, key);
+    struct link_store *store = job->store;
 
-    if (rc == HF_OK && job->store->total + (int64_t)job->len > LINK_STORE_ETCD_BUDGET) {
+    if (store->total + (int64_t)job->len > LINK_STORE_ETCD_BUDGET) {
         on_etcd_full(job);
         return;
     }
-    if (rc == HF_OK)
-        rc = backend->ops->txn(backend->self, &txn, on_etcd_put, job, &job->call);
-    if (rc != HF_OK)
-        fail(job, rc, hf_err_text(rc));
+    store->total += (int64_t)job->len;
+    finish_later(job, HF_OK, NULL);
 }
 
 /* How much there is: counted now and then, and kept up to date in between. */
@@ -228,7 +207,7 @@ static void count(struct link_store_job *job)
     if (rc == HF_OK)
         rc = backend->ops->list(backend->self, &request, on_counted, job, &job->list);
     if (rc != HF_OK)
-        fail(job, rc, hf_err_text(rc));
+        finish_later(job, rc, hf_err_text(rc));
 }
 
 static void count_then_put(struct link_store_job *job)
@@ -273,30 +252,7 @@ static void etcd_get(struct link_store_job *job)
     if (rc == HF_OK)
         rc = backend->ops->range(backend->self, &request, on_etcd_get, job, &job->call);
     if (rc != HF_OK)
-        fail(job, rc, "the checkpoint's key makes no sense");
-}
-
-/* What is left is not named by anything. */
-static void on_etcd_dropped(const struct hf_txn_result *result, void *arg)
-{
-    struct link_store_job *job = arg;
-    struct link_store *store = job->store;
-
-    if (result->result.err == HF_OK && store->total >= job->want_size)
-        store->total -= job->want_size;
-    link_store_finish(job, HF_OK, NULL);
-}
-
-static void etcd_drop(struct link_store_job *job)
-{
-    const struct hf_backend *backend = &job->store->cfg.backend;
-    char key[HF_KEY_SIZE];
-    struct hf_plan_write write = { .key = key };
-    struct hf_backend_txn txn = { .writes = &write, .write_count = 1 };
-
-    if (etcd_key(job, key) != HF_OK ||
-        backend->ops->txn(backend->self, &txn, on_etcd_dropped, job, &job->call) != HF_OK)
-        fail(job, HF_ENOENT, "");
+        finish_later(job, rc, "the checkpoint's key makes no sense");
 }
 
 /* A number that nobody else draws, and that sorts by age for people who look. */
@@ -402,7 +358,7 @@ void link_store_put(struct link_store *store, const char *task, struct hf_bytes 
     if (rc == HF_OK && body.len > link_store_get_max(store))
         rc = HF_ELIMIT;
     if (rc != HF_OK)
-        fail(job, rc, hf_err_text(rc));
+        finish_later(job, rc, hf_err_text(rc));
     else if (job->in_etcd)
         count_then_put(job);
     else
@@ -425,12 +381,13 @@ void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *en
     if (job->in_etcd)
         etcd_get(job);
     else if (strcmp(entry->store, "file") != 0)
-        fail(job, HF_EDENIED, "this host has no such store");
+        finish_later(job, HF_EDENIED, "this host has no such store");
     else if (hf_name_check("key", job->key, NULL) != HF_OK ||
              hf_name_check("task", job->task, NULL) != HF_OK)
-        fail(job, HF_ECORRUPT, "the checkpoint's key makes no sense");
+        finish_later(job, HF_ECORRUPT, "the checkpoint's key makes no sense");
     else if (entry->root != NULL && strcmp(entry->root->id, store->root) != 0)
-        fail(job, HF_EAGAIN, "the checkpoint lies in files that this host does not have");
+        finish_later(job, HF_EAGAIN,
+                     "the checkpoint lies in files that this host does not have");
     else
         link_store_file_get(job);
 }
@@ -438,18 +395,20 @@ void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *en
 void link_store_drop(struct link_store *store, const char *task, const char *name,
                      const char *key, int64_t size)
 {
-    struct link_store_job *job = link_store_new_job(store, task, NULL, NULL);
+    struct link_store_job *job;
 
+    if (strcmp(name, "etcd") == 0) {
+        if (store->total >= size)
+            store->total -= size;
+        return;
+    }
+    job = link_store_new_job(store, task, NULL, NULL);
     if (job == NULL)
         return;
     (void)snprintf(job->key, sizeof job->key, "%s", key);
-    job->want_size = size;
-    job->in_etcd = strcmp(name, "etcd") == 0;
-    if (job->in_etcd)
-        etcd_drop(job);
-    else if (hf_name_check("key", job->key + (job->key[0] == '.'), NULL) == HF_OK &&
-             hf_name_check("task", job->task, NULL) == HF_OK)
+    if (hf_name_check("key", job->key + (job->key[0] == '.'), NULL) == HF_OK &&
+        hf_name_check("task", job->task, NULL) == HF_OK)
         link_store_file_drop(job);
     else
-        fail(job, HF_EINVAL, "");
+        finish_later(job, HF_EINVAL, "");
 }

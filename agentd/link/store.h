@@ -2,8 +2,9 @@
  *
  * Two stores, by the names that stand in chain entries: `etcd` (small bodies beside the
  * records, outside of what everyone mirrors) and `file` (beneath a directory of this host, or
- * of several, which has an id: io/root.h). A body is written before its entry and never
- * changed: what is not named by an entry does not count. */
+ * of several, which has an id: io/root.h). A body is never changed, and one that no entry names
+ * does not count: a file is written before its entry and goes after it, what lies in etcd comes
+ * and goes with it, in the same Txn. */
 #ifndef LINK_STORE_H
 #define LINK_STORE_H
 
@@ -52,12 +53,13 @@ struct link_stored {
     const char *key;
     char sha256[65];
     int64_t size;
-    struct hf_bytes body; /* of get */
+    struct hf_bytes body; /* of get; of put into etcd: it is not written yet */
 };
 
 typedef void (*link_stored_fn)(const struct link_stored *stored, void *arg);
 
-/* Writes a body that nobody can have seen before. The bytes are copied. `fn` comes later. */
+/* Writes a body that nobody can have seen before, or, where it shall lie in etcd, finds room
+ * for it: then `fn` writes it with its entry. The bytes are copied. `fn` comes later. */
 void link_store_put(struct link_store *store, const char *task, struct hf_bytes body,
                     link_stored_fn fn, void *arg);
 
@@ -67,7 +69,8 @@ void link_store_put(struct link_store *store, const char *task, struct hf_bytes 
 void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *entry,
                     link_stored_fn fn, void *arg);
 
-/* Removes a body of that size, as far as that is possible. */
+/* Of a body that no entry names any more: removes the file, as far as that is possible; what
+ * lay in etcd, or was to, went with its entry, and only its bytes are free for others. */
 void link_store_drop(struct link_store *store, const char *task, const char *name,
                      const char *key, int64_t size);
 

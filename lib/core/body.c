@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/str.h"
+
 int hf_body_init(struct hf_body *body, struct hf_bytes text)
 {
     uint8_t digest[HF_SHA256_LEN];
@@ -22,6 +24,16 @@ bool hf_body_matches(const Holdfast__V1__Body *record, struct hf_bytes text)
 
     return record->size == (int64_t)text.len && hf_body_init(&body, text) == HF_OK &&
            strcmp(record->sha256, body.sha256) == 0;
+}
+
+int64_t hf_body_number(const Holdfast__V1__Checkpoint *entry)
+{
+    int64_t number;
+
+    if (strcmp(entry->store, "etcd") != 0 ||
+        hf_parse_i64(entry->key, 1, INT64_MAX, &number) != HF_OK)
+        return 0;
+    return number;
 }
 
 int hf_labels_check(Holdfast__V1__Task__LabelsEntry *const *labels, size_t count,

@@ -1,13 +1,15 @@
-/* body.h - texts of a task that are too long for its record: the payload and the result.
+/* body.h - what lies beside a record in etcd: long payloads and results, and checkpoints.
  *
- * Up to HF_BODY_INLINE_MAX bytes stand in the record itself, which everyone mirrors. A longer
- * one lies under a key of its own outside of what is mirrored, written by the Txn that writes
- * the record, which then only says how long it is and what it hashes to. Pure. */
+ * Up to HF_BODY_INLINE_MAX bytes of a text stand in the record itself, which everyone mirrors.
+ * A longer one, and every checkpoint of the store `etcd`, lies under a key of its own outside
+ * of what is mirrored. The Txn that writes the record writes it, too, and the one that removes
+ * the record removes it, so that neither is ever without the other. Pure. */
 #ifndef HF_CORE_BODY_H
 #define HF_CORE_BODY_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -31,6 +33,10 @@ int hf_body_init(struct hf_body *body, struct hf_bytes text) HF_MUST_CHECK;
 
 /* Whether the record means these bytes. */
 bool hf_body_matches(const Holdfast__V1__Body *record, struct hf_bytes text);
+
+/* The number that the body of an entry has as its key; 0: its body does not lie in etcd, or the
+ * entry does not say where. Cannot fail. */
+int64_t hf_body_number(const Holdfast__V1__Checkpoint *entry);
 
 /* HF_ELIMIT with a sentence: more than a record has room for. */
 int hf_labels_check(Holdfast__V1__Task__LabelsEntry *const *labels, size_t count,

@@ -141,6 +141,8 @@ struct hf_event_ask {
     bool speaks; /* it says more than that, even if in the same words as before */
     const Holdfast__V1__Task *next_task;
     const Holdfast__V1__Checkpoint *checkpoint;
+    struct hf_bytes
+        body; /* of CHECKPOINT: what goes into etcd with the entry, if data is set */
 };
 
 struct hf_event {

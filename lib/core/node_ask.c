@@ -14,6 +14,7 @@ void hf_node_free_ask(struct node_ask *ask)
     hf_json_free(ask->reply);
     free(ask->task);
     free(ask->text);
+    free(ask->body);
     free(ask);
 }
 
@@ -85,6 +86,15 @@ static int copy_text(const char *text, char **ret_copy)
     return *ret_copy != NULL ? HF_OK : HF_ENOMEM;
 }
 
+static int copy_body(struct hf_bytes body, struct node_ask *ask)
+{
+    if (body.data == NULL)
+        return HF_OK;
+    ask->body = hf_memdup(body.data, body.len);
+    ask->body_len = body.len;
+    return ask->body != NULL ? HF_OK : HF_ENOMEM;
+}
+
 /* HF_EINVAL of the message is an answer, not a failure. */
 static int make_ask(const struct hf_event_ask *event, struct node_ask **ret_ask)
 {
@@ -109,6 +119,8 @@ static int make_ask(const struct hf_event_ask *event, struct node_ask **ret_ask)
         err = copy_text(event->task, &ask->task);
     if (err == HF_OK)
         err = copy_text(event->text, &ask->text);
+    if (err == HF_OK)
+        err = copy_body(event->body, ask);
     if (err != HF_OK) {
         hf_node_free_ask(ask);
         return err;

@@ -116,6 +116,8 @@ struct node_ask {
     char *text;
     hf_ms until;
     ProtobufCMessage *message; /* report, task or checkpoint; of RESTORE: the entry */
+    char *body;                /* of a checkpoint that lies in etcd; or NULL */
+    size_t body_len;
     char op_id[HF_ID_LEN + 1]; /* one for all attempts */
     struct hf_cell cell;       /* the task as it was read; nothing: there is none */
     ProtobufCMessage *reply;   /* the task as it shall be */

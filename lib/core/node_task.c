@@ -68,7 +68,8 @@ static void plan_checkpoint(struct hf_plan *plan, const struct node_agent *a,
 
     fill_checkpoint(a, task.task, &incarnation, &entry);
     ask->seq = entry.seq;
-    hf_row_checkpoint(plan, &a->life, &task, &entry);
+    hf_row_checkpoint(plan, &a->life, &task, &entry,
+                      (struct hf_bytes){ ask->body, ask->body_len });
 }
 
 static void plan_task(struct hf_plan *plan, const struct node_agent *a,

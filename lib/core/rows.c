@@ -16,6 +16,7 @@
 #define PENDING(r, t)    ((struct hf_key){ HF_KEY_PENDING, .name = (r), .sub = (t) })
 #define COMMAND(h, a)    ((struct hf_key){ HF_KEY_COMMAND, .name = (h), .sub = (a) })
 #define CHECKPOINT(t, s) ((struct hf_key){ HF_KEY_CHECKPOINT, .name = (t), .seq = (s) })
+#define BODY(t, n)       ((struct hf_key){ HF_KEY_CHECKPOINT_BODY, .name = (t), .seq = (n) })
 #define HOST_LIVE(h)     ((struct hf_key){ HF_KEY_HOST_LIVE, .name = (h) })
 #define HOST(h)          ((struct hf_key){ HF_KEY_HOST_RECORD, .name = (h) })
 #define EVENT(s)         ((struct hf_key){ HF_KEY_EVENT, .seq = (s) })
@@ -238,8 +239,23 @@ void hf_row_release(struct hf_plan *plan, const struct hf_life *life,
     put_pending(plan, task, &next);
 }
 
+/* The number of a body is nobody else's, and the entry that names it is guarded. */
+static void put_checkpoint_body(struct hf_plan *plan, const Holdfast__V1__Checkpoint *entry,
+                                struct hf_bytes body)
+{
+    int64_t number = hf_body_number(entry);
+
+    if (body.data == NULL)
+        return;
+    if (number > 0)
+        hf_plan_put_body(plan, BODY(entry->task, number), body);
+    else
+        hf_plan_fail(plan, HF_EINVAL, "a checkpoint has a body and does not say where");
+}
+
 void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
-                       const struct hf_seen_task *task, const Holdfast__V1__Checkpoint *entry)
+                       const struct hf_seen_task *task, const Holdfast__V1__Checkpoint *entry,
+                       struct hf_bytes body)
 {
     Holdfast__V1__CheckpointRef head = HOLDFAST__V1__CHECKPOINT_REF__INIT;
     struct owned next;
@@ -248,6 +264,7 @@ void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
     guard_life(plan, life);
     guard_absent(plan, CHECKPOINT(entry->task, entry->seq));
     hf_plan_put(plan, CHECKPOINT(entry->task, entry->seq), &entry->base, NOTHING, 0);
+    put_checkpoint_body(plan, entry, body);
     set_owner(&next, task->task, life);
     head.seq = entry->seq;
     next.task.checkpoint = &head;

@@ -128,9 +128,11 @@ void hf_row_task(struct hf_plan *plan, const struct hf_life *life,
 void hf_row_release(struct hf_plan *plan, const struct hf_life *life,
                     const struct hf_seen_task *task, const char *reason);
 
-/* checkpoint: A, M(task), entry absent. The entry; the task's head, and where that lies. */
+/* checkpoint: A, M(task), entry absent. The entry; its body, if that lies in etcd (else without
+ * data); the task's head, and where that lies. */
 void hf_row_checkpoint(struct hf_plan *plan, const struct hf_life *life,
-                       const struct hf_seen_task *task, const Holdfast__V1__Checkpoint *entry);
+                       const struct hf_seen_task *task, const Holdfast__V1__Checkpoint *entry,
+                       struct hf_bytes body);
 
 /* report: A, M(report), so that a late copy does not bring back an old one. */
 void hf_row_report(struct hf_plan *plan, const struct hf_life *life,

@@ -83,6 +83,25 @@ START_TEST(a_leader_that_dies_amid_the_removal_leaves_it_to_the_next)
 }
 END_TEST
 
+/* The link dies at its first checkpoint, and its host before the next link has got far. What
+ * was kept until then goes when nobody will go on with it; there is nothing that no checkpoint
+ * names. */
+START_TEST(a_task_that_is_cancelled_while_its_owner_is_dead_leaves_nothing)
+{
+    hft_fleet_lead(&fleet, 0, "--keep-checkpoints", "1s", NULL);
+    hft_fleet_until_leads(&fleet, 0);
+    hft_fleet_crash_at(&fleet, POINTS[_i]);
+    hft_fleet_host(&fleet, 0, "w1", NULL);
+    hft_fleet_submit(&fleet, "t", STEPS, 5);
+    hft_wait_or_fail(hft_fleet_has_crashed, &fleet, HFT_FLEET_STEP_MS, "the crash");
+    hft_fleet_lose_host(&fleet, 0);
+    free(hft_fleet_cli(&fleet, "task", "cancel", "t", NULL));
+    hft_fleet_await(&fleet, "tasks/t", "\"state\":\"cancelled\"");
+    hft_wait_or_fail(has_no_checkpoints, (void *)"t", HFT_FLEET_STEP_MS, "no checkpoints");
+    hft_fleet_check(&fleet);
+}
+END_TEST
+
 START_TEST(a_person_removes_a_task_that_has_ended_and_no_other)
 {
     HF_CLEANUP_FREE char *said = NULL;
@@ -110,6 +129,8 @@ int main(void)
     tcase_set_timeout(t, 240);
     tcase_add_test(t, checkpoints_go_when_the_task_is_over);
     tcase_add_loop_test(t, a_leader_that_dies_amid_the_removal_leaves_it_to_the_next, 0,
+                        sizeof POINTS / sizeof POINTS[0]);
+    tcase_add_loop_test(t, a_task_that_is_cancelled_while_its_owner_is_dead_leaves_nothing, 0,
                         sizeof POINTS / sizeof POINTS[0]);
     tcase_add_test(t, a_person_removes_a_task_that_has_ended_and_no_other);
     return hft_suite_run("e2e: sweep", t, NULL);

@@ -105,6 +105,34 @@ START_TEST(who_asks_for_etcd_alone_is_told_of_the_other_stores)
 }
 END_TEST
 
+static int count_keys(const char *prefix)
+{
+    char *keys = NULL;
+    int count = 0;
+
+    hft_etcdctl_ok(&server, &keys, "get", "--prefix", "--keys-only", prefix, NULL);
+    for (const char *at = keys; (at = strstr(at, prefix)) != NULL; at++)
+        count++;
+    free(keys);
+    return count;
+}
+
+static bool each_body_has_its_entry(void *arg)
+{
+    int entries = count_keys(ROOT "checkpoints/t1/");
+
+    (void)arg;
+    return entries > 0 && count_keys("/holdfast-data/default/checkpoints/t1/") == entries;
+}
+
+static bool only_the_last_are_kept(void *arg)
+{
+    enum { KEPT = 5 };
+
+    (void)arg;
+    return count_keys(ROOT "checkpoints/t1/") == KEPT;
+}
+
 /* There is room for ten, and six at most are there at a time. */
 #define MANY                                                                                   \
     "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
@@ -129,6 +157,8 @@ START_TEST(what_is_dropped_makes_room)
         count++;
     ck_assert_msg(count == 30, "%d of 30 are in etcd: %s", count, answers);
     free(answers);
+    hft_wait_or_fail(only_the_last_are_kept, NULL, STEP_MS, "the last five");
+    ck_assert(each_body_has_its_entry(NULL));
     (void)stop(agentd);
 }
 END_TEST
@@ -151,38 +181,6 @@ END_TEST
     "echo yes >gave_up; " CURL "--retry 100 --retry-delay 1 -o kept -T two " CHECKPOINT "; "   \
     "exec sleep 600"
 
-static int count_keys(const char *prefix)
-{
-    char *keys = NULL;
-    int count = 0;
-
-    hft_etcdctl_ok(&server, &keys, "get", "--prefix", "--keys-only", prefix, NULL);
-    for (const char *at = keys; (at = strstr(at, prefix)) != NULL; at++)
-        count++;
-    free(keys);
-    return count;
-}
-
-struct keys {
-    const char *prefix;
-    int count;
-};
-
-static bool keys_are(void *arg)
-{
-    const struct keys *keys = arg;
-
-    return count_keys(keys->prefix) == keys->count;
-}
-
-static bool each_body_has_its_entry(void *arg)
-{
-    int entries = count_keys(ROOT "checkpoints/t1/");
-
-    (void)arg;
-    return entries > 0 && count_keys("/holdfast-data/default/checkpoints/t1/") == entries;
-}
-
 START_TEST(a_body_that_nobody_waits_for_is_not_left_behind)
 {
     pid_t agentd;
@@ -196,55 +194,6 @@ START_TEST(a_body_that_nobody_waits_for_is_not_left_behind)
     hft_etcd_resume(&server);
     await_line("kept", "sha256");
     hft_wait_or_fail(each_body_has_its_entry, NULL, STEP_MS, "bodies and entries");
-    (void)stop(agentd);
-}
-END_TEST
-
-/* Somebody had the task before, and died between a body and its entry. */
-START_TEST(what_an_owner_before_left_in_etcd_is_removed)
-{
-    pid_t agentd;
-
-    (void)hft_put(&hand, "/holdfast-data/default/checkpoints/t1/0000000000000000071", "left",
-                  HF_NO_LEASE);
-    (void)hft_put(&hand, "/holdfast-data/default/checkpoints/t2/0000000000000000072", "other",
-                  HF_NO_LEASE);
-    agentd = keep_two(NULL);
-    hft_wait_or_fail(
-        keys_are,
-        &(struct keys){ "/holdfast-data/default/checkpoints/t1/0000000000000000071", 0 },
-        STEP_MS, "no leftovers");
-    ck_assert_int_eq(count_keys("/holdfast-data/default/checkpoints/t1/"), 1);
-    ck_assert_int_eq(count_keys("/holdfast-data/default/checkpoints/t2/"), 1);
-    (void)stop(agentd);
-}
-END_TEST
-
-#define ONLY_START                                                                             \
-    CURL "-o /dev/null -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL "-d '' " TASKS           \
-         "t1/start; exec sleep 600"
-
-/* The same, and its successor keeps nothing, so that the task would end without any. */
-START_TEST(what_an_owner_before_left_is_removed_when_another_one_starts)
-{
-    static const char LEFT[] = "/holdfast-data/default/checkpoints/t1/0000000000000000071";
-    static const char NAMED[] = "/holdfast-data/default/checkpoints/t1/0000000000000000070";
-    pid_t agentd;
-
-    (void)hft_put(&hand, LEFT, "left", HF_NO_LEASE);
-    (void)hft_put(&hand, NAMED, "kept", HF_NO_LEASE);
-    (void)hft_put(&hand, ROOT "checkpoints/t1/0000000000000000001",
-                  "{\"task\":\"t1\",\"seq\":\"1\",\"store\":\"etcd\",\"key\":"
-                  "\"0000000000000000070\",\"size\":\"4\"}",
-                  HF_NO_LEASE);
-    (void)hft_put(&hand, ROOT "tasks/t1",
-                  "{\"id\":\"t1\",\"role\":\"r1\",\"state\":\"pending\",\"attempt\":1,"
-                  "\"checkpoint\":{\"seq\":\"1\"},\"opIds\":{\"controller\":\"x\"}}",
-                  HF_NO_LEASE);
-    (void)hft_put(&hand, ROOT "pending/r1/t1", "{}", HF_NO_LEASE);
-    agentd = start("a1", (const char *[]){ "sh", "-c", ONLY_START, dir.path, NULL });
-    hft_wait_or_fail(keys_are, &(struct keys){ LEFT, 0 }, STEP_MS, "no leftovers");
-    ck_assert_int_eq(count_keys(NAMED), 1);
     (void)stop(agentd);
 }
 END_TEST
@@ -434,8 +383,6 @@ int main(void)
     tcase_add_test(stories, what_is_dropped_makes_room);
     tcase_add_test(stories, who_asks_for_files_gets_files);
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
-    tcase_add_test(stories, what_an_owner_before_left_in_etcd_is_removed);
-    tcase_add_test(stories, what_an_owner_before_left_is_removed_when_another_one_starts);
     tcase_add_test(stories, files_that_no_checkpoint_names_are_removed);
     tcase_add_test(stories, a_short_checkpoint_is_given_back_though_its_store_has_lost_it);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,

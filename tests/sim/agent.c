@@ -151,11 +151,13 @@ static void ask(struct hfs_agent *agent, enum hf_ask_kind kind, hf_ms wait)
         entry.task = agent->task;
         entry.sha256 =
             (char *)"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        entry.store = (char *)"model";
+        entry.store = (char *)(cluster->cfg.own_files ? "file" : "etcd");
         entry.key = (char *)body->key;
         root.id = root.host = agent->host->name;
         entry.root = cluster->cfg.own_files ? &root : NULL;
         event.ask.checkpoint = &entry;
+        if (!cluster->cfg.own_files)
+            event.ask.body = hf_bytes_of("what was done");
     }
     if (cluster->ear.on_ask == NULL || !cluster->ear.on_ask(agent, cluster->ear.arg))
         hfs_link_tell(agent->host, &event);

@@ -98,9 +98,20 @@ static bool is_foreign(const struct hfs_entry *entry)
     return entry->key->len < LEN || memcmp(entry->key->bytes, OURS, LEN) != 0;
 }
 
+/* Of the key, so that what a person reads is short; a body lies elsewhere. */
+static size_t prefix_of(const struct hfs_check *check, const struct hfs_entry *entry)
+{
+    static const char RECORDS[] = "/holdfast/";
+    size_t len = sizeof RECORDS + strlen(check->ns);
+
+    if (entry->key->len < len || memcmp(entry->key->bytes, RECORDS, sizeof RECORDS - 1) != 0)
+        return 0;
+    return len;
+}
+
 static void take_entry(struct hfs_check *check, const struct hfs_entry *entry)
 {
-    size_t prefix = sizeof "/holdfast//" - 1 + strlen(check->ns);
+    size_t prefix = prefix_of(check, entry);
     struct c_change *change;
     const ProtobufCMessageDescriptor *type;
 
@@ -155,6 +166,7 @@ static void look(struct hfs_check *check, bool judge)
     check->world->now += check->slack;
     for (size_t i = 0; i < check->change_count && judge; i++)
         hfs_check_judge_after(check, &check->changes[i]);
+    hfs_check_judge_bodies(check, judge);
     release_changes(check);
 }
 
@@ -223,6 +235,7 @@ void hfs_check_restored(struct hfs_check *check)
         memcpy(before, check->agents, count * sizeof *before);
     check->agent_count = check->task_count = check->host_count = 0;
     check->clock = check->clock_at = 0;
+    check->kept_count = 0;
     hfs_check_forget_seen(check);
     check->past_rev = check->leader_rev;
     check->past_lease = check->leader_lease;
@@ -452,6 +465,7 @@ void hfs_check_free(struct hfs_check *check)
     free(check->changes);
     free(check->agents);
     free(check->tasks);
+    free(check->kept);
     free(check->hosts);
     free(check->leases);
     free(check->processes);

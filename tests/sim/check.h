@@ -1,8 +1,9 @@
 /* check.h - the invariants I1 to I12, I13 (a death counts against the checkpoint that was
  * restored, and against no other), I14 (nobody is ended for standing still who said or did
- * anything while it had time to answer) and I15 (the audit trail does not repeat itself),
- * checked from outside: from every revision of the model's store, from who wrote it, and from
- * what the keepers' processes did.
+ * anything while it had time to answer), I15 (the audit trail does not repeat itself) and I16
+ * (in etcd the body of a checkpoint is there exactly while an entry names it), checked from
+ * outside: from every revision of the model's store, from who wrote it, and from what the
+ * keepers' processes did.
  *
  * It believes nothing that the code under test says of itself, and asks it nothing. The first
  * violation is kept, with its id and a sentence. */

@@ -144,6 +144,16 @@ struct c_written {
     uint32_t text;
 };
 
+/* A checkpoint in etcd. */
+struct c_kept {
+    char task[HFS_NAME];
+    int64_t number; /* of its body */
+    int64_t seq;    /* of the entry that names it */
+    bool there;     /* the body is, */
+    bool named;     /* and the entry */
+    bool touched;   /* by this revision */
+};
+
 /* Something that the audit trail tells. */
 struct c_told {
     uint32_t sense; /* a hash of it */
@@ -172,6 +182,8 @@ struct hfs_check {
     hf_ms slack;  /* what is judged at the world's time happened up to so much earlier */
     struct c_done done[HFS_DONE]; /* the last writes of controllers, in a ring */
     size_t done_count;
+    struct c_kept *kept;
+    size_t kept_count, kept_cap;
     struct c_told told[HFS_TOLD]; /* the last of the audit trail, in a ring */
     size_t told_count;
     hf_ms lossy_at; /* when a watch may last have left out an event; -1: never */
@@ -303,6 +315,11 @@ void hfs_check_forget_seen(struct hfs_check *check);
 /* A Txn of an agentd has succeeded. */
 void hfs_check_note_proof(struct hfs_check *check);
 void hfs_check_excuse(struct hfs_check *check, const char *instance, const char *task);
+
+/* check_bodies.c: what a revision did is taken in, and judged when all of it was. */
+void hfs_check_apply_entry(struct hfs_check *check, const struct c_change *change);
+void hfs_check_apply_body(struct hfs_check *check, const struct c_change *change);
+void hfs_check_judge_bodies(struct hfs_check *check, bool judge);
 
 /* check_told.c */
 void hfs_check_judge_told(struct hfs_check *check, const struct c_change *change);

@@ -689,6 +689,8 @@ void hfs_check_apply(struct hfs_check *check, const struct c_change *change)
     case HF_KEY_COMMAND: apply_command(check, change); break;
     case HF_KEY_WANTED: apply_wanted(check, change); break;
     case HF_KEY_LEADER: hfs_check_apply_leader(check, change); break;
+    case HF_KEY_CHECKPOINT: hfs_check_apply_entry(check, change); break;
+    case HF_KEY_CHECKPOINT_BODY: hfs_check_apply_body(check, change); break;
     default: break;
     }
 }

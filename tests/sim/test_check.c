@@ -98,6 +98,64 @@ START_TEST(i5_a_checkpoint_that_leaves_one_out)
 }
 END_TEST
 
+#define NAMING(SEQ, PARENT, NUMBER)                                                            \
+    "{\"task\":\"t\",\"seq\":\"" SEQ "\",\"parent\":\"" PARENT                                 \
+    "\",\"store\":\"etcd\",\"key\":\"" NUMBER                                                  \
+    "\",\"incarnation\":{\"leaseId\":\"1\",\"createRevision\":\"2\"}}"
+#define BODY_71 "/holdfast-data/sim/checkpoints/t/0000000000000000071"
+
+static void put_three(const char *entry, const char *head, const char *body)
+{
+    struct hfs_op ops[3] = { put_op(NS "checkpoints/t/0000000000000000001", entry, 0),
+                             put_op(NS "tasks/t", head, 0), put_op(body, "bytes", 0) };
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    request.txn.then = (struct hfs_ops){ ops, 3 };
+    serve(&agentd, &request);
+}
+
+START_TEST(i16_a_body_that_comes_before_its_entry)
+{
+    put(&agentd, BODY_71, "bytes", 0);
+    expect("I16");
+}
+END_TEST
+
+START_TEST(i16_an_entry_that_comes_before_its_body)
+{
+    put_two(&agentd, NS "checkpoints/t/0000000000000000001", NAMING("1", "0", "71"),
+            NS "tasks/t", HEAD("1"));
+    expect("I16");
+}
+END_TEST
+
+START_TEST(i16_a_body_of_another_number)
+{
+    put_three(NAMING("1", "0", "72"), HEAD("1"), BODY_71);
+    expect("I16");
+}
+END_TEST
+
+/* Both go, or none of them. */
+START_TEST(i16_a_body_that_is_left_behind)
+{
+    struct hfs_op ops[3] = { { .kind = HFS_DELETE }, { 0 }, { .kind = HFS_DELETE } };
+    struct hfs_request request = { .kind = HFS_TXN };
+
+    put_three(NAMING("1", "0", "71"), HEAD("1"), BODY_71);
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    ops[0].erase = (struct hfs_range){ .key = bytes(NS "checkpoints/t/0000000000000000001") };
+    ops[1] = put_op(NS "tasks/t", "{\"id\":\"t\",\"role\":\"r\",\"state\":\"cancelled\"}", 0);
+    ops[2].erase = (struct hfs_range){ .key = bytes(BODY_71) };
+    request.txn.then = (struct hfs_ops){ ops, _i == 0 ? 2 : 3 };
+    serve(NULL, &request);
+    if (_i == 0)
+        expect("I16");
+    else
+        ck_assert_ptr_null(hfs_check_get_violation(check));
+}
+END_TEST
+
 START_TEST(i5_a_checkpoint_that_is_not_the_head)
 {
     put(&agentd, NS "checkpoints/t/0000000000000000001", ENTRY("1", "0"), 0);
@@ -433,6 +491,10 @@ int main(void)
     tcase_add_test(t, i5_a_checkpoint_that_leaves_one_out);
     tcase_add_test(t, i15_a_trail_that_repeats_itself);
     tcase_add_test(t, a_trail_that_only_seems_to_repeat_itself);
+    tcase_add_test(t, i16_a_body_that_comes_before_its_entry);
+    tcase_add_test(t, i16_an_entry_that_comes_before_its_body);
+    tcase_add_test(t, i16_a_body_of_another_number);
+    tcase_add_loop_test(t, i16_a_body_that_is_left_behind, 0, 2);
     tcase_add_test(t, i5_a_checkpoint_that_is_not_the_head);
     tcase_add_test(t, i5_checkpoints_that_are_removed_from_a_task_at_work);
     tcase_add_test(t, i5_a_task_at_work_that_forgets_its_checkpoints);

@@ -428,19 +428,28 @@ static inline void put_checkpoints(int64_t count)
     }
 }
 
-static inline void ask_checkpoint(const char *task)
+/* `number` is the key of its body in etcd, and the body may be without data: it lies elsewhere.
+ */
+static inline void ask_checkpoint_of(const char *task, const char *number, struct hf_bytes body)
 {
     Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
 
     entry.sha256 = (char *)"abc";
     entry.store = (char *)"etcd";
+    entry.key = (char *)number;
     must((struct hf_event){ .kind = HF_EVENT_ASK,
                             .ask = { .token = ++w.ask,
                                      .kind = HF_ASK_CHECKPOINT,
                                      .agent = "a",
                                      .instance_id = instance("a"),
                                      .task = task,
-                                     .checkpoint = &entry } });
+                                     .checkpoint = &entry,
+                                     .body = body } });
+}
+
+static inline void ask_checkpoint(const char *task)
+{
+    ask_checkpoint_of(task, "", (struct hf_bytes){ 0 });
 }
 
 /* A task that may be claimed. */

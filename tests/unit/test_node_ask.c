@@ -132,6 +132,50 @@ START_TEST(checkpoints_form_a_chain)
 }
 END_TEST
 
+#define BODY_71 "/holdfast-data/" NS "/checkpoints/t/0000000000000000071"
+#define DONE    ((struct hf_bytes){ "what was done", strlen("what was done") })
+
+/* In one step, also when the first attempt was lost or came too late: the bytes are kept for
+ * the next. */
+static const enum fate FATES[] = { COMMIT, LOSE, LOSE_DONE };
+
+START_TEST(a_checkpoint_in_etcd_comes_with_its_body)
+{
+    char bytes[] = "what was done";
+
+    working();
+    w.fate = FATES[_i];
+    ask_checkpoint_of("t", "71", (struct hf_bytes){ bytes, strlen(bytes) });
+    memset(bytes, 'x', strlen(bytes)); /* whoever asked keeps nothing */
+    ignore();
+    wait(1000);
+    ck_assert_ptr_nonnull(find(BODY_71));
+    ck_assert_str_eq(find(BODY_71)->value, "what was done");
+    ck_assert_int_eq(find(BODY_71)->mod_rev,
+                     find(ROOT "checkpoints/t/0000000000000000001")->mod_rev);
+    ck_assert_ptr_null(get("checkpoints/t/0000000000000000002"));
+}
+END_TEST
+
+START_TEST(a_checkpoint_that_comes_too_late_leaves_no_body)
+{
+    working();
+    put("tasks/t", TASK_OF("t", "cancelled", ""));
+    ask_checkpoint_of("t", "71", DONE);
+    expect("reply 3 ECONFLICT\n");
+    ck_assert_ptr_null(find(BODY_71));
+}
+END_TEST
+
+START_TEST(a_checkpoint_with_a_body_that_has_no_place_is_refused)
+{
+    working();
+    ask_checkpoint_of("t", "x", DONE);
+    expect("reply 3 EINVAL\n");
+    ck_assert_ptr_null(get("checkpoints/t/0000000000000000001"));
+}
+END_TEST
+
 START_TEST(a_checkpoint_whose_outcome_is_unknown_is_stored_once)
 {
     working();
@@ -549,6 +593,10 @@ static void add_stories(TCase *t)
                         COUNT(LOST));
     tcase_add_test(t, without_etcd_the_agent_is_told_to_try_again);
     tcase_add_test(t, checkpoints_form_a_chain);
+    tcase_add_loop_test(t, a_checkpoint_in_etcd_comes_with_its_body, 0,
+                        sizeof FATES / sizeof FATES[0]);
+    tcase_add_test(t, a_checkpoint_that_comes_too_late_leaves_no_body);
+    tcase_add_test(t, a_checkpoint_with_a_body_that_has_no_place_is_refused);
     tcase_add_test(t, a_checkpoint_whose_outcome_is_unknown_is_stored_once);
     tcase_add_test(t, a_full_etcd_may_have_stored_the_checkpoint);
     tcase_add_test(t, a_task_is_submitted_once);

@@ -299,13 +299,53 @@ START_TEST(checkpoint)
 
     entry.task = (char *)"t";
     entry.seq = 3;
-    hf_row_checkpoint(&plan, &LIFE, &seen_task, &entry);
+    hf_row_checkpoint(&plan, &LIFE, &seen_task, &entry, (struct hf_bytes){ 0 });
     expect("if create(agents/a/live) = 9, lease(agents/a/live) = 2a, "
            "absent(checkpoints/t/0000000000000000003), mod(tasks/t) = 17 "
            "then put checkpoints/t/0000000000000000003, put tasks/t");
     next = written_task();
     ck_assert_int_eq(next->checkpoint->seq, 3);
     hf_json_free(&next->base);
+}
+END_TEST
+
+/* What lies in etcd comes with the entry that names it, or not at all. */
+START_TEST(checkpoint_with_its_body)
+{
+    static const struct hf_key BODY = { HF_KEY_CHECKPOINT_BODY, .name = "t", .seq = 71 };
+    Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+    struct hf_bytes put;
+
+    entry.task = (char *)"t";
+    entry.seq = 3;
+    entry.store = (char *)"etcd";
+    entry.key = (char *)"0000000000000000071";
+    hf_row_checkpoint(&plan, &LIFE, &seen_task, &entry, (struct hf_bytes){ "a\0b", 3 });
+    expect("if create(agents/a/live) = 9, lease(agents/a/live) = 2a, "
+           "absent(checkpoints/t/0000000000000000003), mod(tasks/t) = 17 "
+           "then put checkpoints/t/0000000000000000003, "
+           "put /holdfast-data/default/checkpoints/t/0000000000000000071, put tasks/t");
+    put = hf_plan_find_put(&plan, BODY);
+    ck_assert_uint_eq(put.len, 3);
+    ck_assert_mem_eq(put.data, "a\0b", 3);
+}
+END_TEST
+
+static const struct {
+    const char *store;
+    const char *key;
+} NOWHERE[] = { { "file", "71" }, { "etcd", "" }, { "etcd", "0" }, { "etcd", "x71" } };
+
+START_TEST(checkpoint_with_a_body_that_has_no_place)
+{
+    Holdfast__V1__Checkpoint entry = HOLDFAST__V1__CHECKPOINT__INIT;
+
+    entry.task = (char *)"t";
+    entry.seq = 3;
+    entry.store = (char *)NOWHERE[_i].store;
+    entry.key = (char *)NOWHERE[_i].key;
+    hf_row_checkpoint(&plan, &LIFE, &seen_task, &entry, (struct hf_bytes){ "x", 1 });
+    ck_assert_int_eq(hf_plan_check(&plan, NULL), HF_EINVAL);
 }
 END_TEST
 
@@ -770,6 +810,9 @@ int main(void)
     tcase_add_test(t, complete_a_task_whose_text_is_known);
     tcase_add_test(t, release);
     tcase_add_test(t, checkpoint);
+    tcase_add_test(t, checkpoint_with_its_body);
+    tcase_add_loop_test(t, checkpoint_with_a_body_that_has_no_place, 0,
+                        sizeof NOWHERE / sizeof NOWHERE[0]);
     tcase_add_test(t, report);
     tcase_add_test(t, end);
     tcase_add_test(t, adopt);
