@@ -195,6 +195,7 @@ static int stand(struct controller *ctl)
                                     .lease = hf_lease_policy_for(ctl->settings->ttl),
                                     .election = hf_election_policy_default(),
                                     .get_leader = get_leader,
+                                    .keys_max = (size_t)ctl->settings->keys_max,
                                     .on_intent = on_intent,
                                     .on_trouble = on_trouble,
                                     .arg = ctl };

@@ -18,6 +18,7 @@ struct ctl_settings {
     const char *listen;
     const char *port_file;
     int64_t running_max;
+    int64_t keys_max; /* of etcd, that are followed */
     struct hf_strings running_max_of;
     struct hf_strings alert_command;
     hf_ms alert_timeout;

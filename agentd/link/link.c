@@ -550,6 +550,7 @@ static int begin(struct link *link)
     struct hf_runner_config cfg = { .ns = link->settings->common.namespace,
                                     .decider = { .ops = &OPS, .self = link },
                                     .lease = hf_lease_policy_for(link->settings->ttl),
+                                    .keys_max = (size_t)link->settings->keys_max,
                                     .on_intent = on_intent,
                                     .on_lease = on_lease,
                                     .on_trouble = on_trouble,

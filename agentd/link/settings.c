@@ -137,6 +137,19 @@ static const struct hf_option TABLE[] = {
         .help = "Where sockets, logs and what outlives this agentd are kept.",
     },
     {
+        .key = "etcd.keys_max",
+        .flag = "keys-max",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_settings, keys_max),
+        .min = 1000,
+        .max = 1000000000,
+        .preset = "2000000",
+        .help =
+            "How many keys of etcd are followed at most, so that nobody who writes too many "
+            "can use up the memory of this host. While there are more, nothing is decided, "
+            "and the log says how many there are.",
+    },
+    {
         .key = "checkpoints.store",
         .flag = "store",
         HF_OPTION_FIELD(ENUM, struct link_settings, store),

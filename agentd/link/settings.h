@@ -54,6 +54,7 @@ struct link_settings {
     const char *state_dir;        /* the keeper's; here only so that the flag is known */
     enum link_store_choice store; /* where new checkpoints go */
     hf_ms store_sweep;
+    int64_t keys_max; /* of etcd, that are followed */
     const char *store_dir;
     struct hf_strings launcher_files;
     struct hf_strings agent_files;

@@ -13,7 +13,6 @@
 #include "etcd/watch.h"
 
 enum {
-    MOST_RANGES = 32,
     PROBE_EVERY_MS = 5000,
     PROBE_TIMEOUT_MS = 3000,
     HISTORY_EVERY_MS = 10000,
@@ -55,6 +54,7 @@ struct hf_mirror {
     struct hf_list *list; /* NULL: no page is asked for */
     bool listing;
     size_t list_range;
+    size_t list_keys;  /* that it had so far */
     size_t page_keys;  /* of its pages; 0: as many as are quickest */
     hf_rev list_rev;   /* 0 until the first page has come */
     hf_rev list_floor; /* the list cannot be older than what was seen when it was asked for */
@@ -175,6 +175,23 @@ static void lose_sync(struct hf_mirror *mirror, int err, const char *message)
     retry_later(mirror, err, message);
 }
 
+/* More than there is memory for, by what was configured: then nothing is told of, rather than a
+ * part. False: it is not. */
+static bool refuse_more(struct hf_mirror *mirror, const struct range *range, size_t keys)
+{
+    struct hf_error why = { "" };
+
+    if (mirror->cfg.keys_max == 0 || keys <= mirror->cfg.keys_max)
+        return false;
+    (void)hf_error_set(&why, HF_ELIMIT,
+                       "%zu keys are to be followed, by %.*s, and at most %zu may be: remove "
+                       "what does not belong there, or raise keys_max",
+                       keys, (int)range->asked.key.len, (const char *)range->asked.key.data,
+                       mirror->cfg.keys_max);
+    lose_sync(mirror, HF_ELIMIT, why.text);
+    return true;
+}
+
 /* Another history: nothing that was seen holds. */
 static void reset(struct hf_mirror *mirror)
 {
@@ -235,6 +252,8 @@ static void on_events(size_t index, const Etcdserverpb__WatchResponse *message, 
     /* Only a complete batch moves the place to resume from: an incomplete one comes again. */
     if (last && range->batch_rev >= range->next_rev)
         range->next_rev = range->batch_rev + 1;
+    if (!mirror->closed && mirror->watch != NULL && !mirror->listing)
+        (void)refuse_more(mirror, range, hf_copy_count(&mirror->copy));
     leave(mirror);
 }
 
@@ -281,7 +300,7 @@ static const struct hf_watch_handler WATCH = { .on_live = on_live,
  * served late. */
 static void open_watch(struct hf_mirror *mirror, bool resumes)
 {
-    struct hf_watch_range ranges[MOST_RANGES];
+    struct hf_watch_range ranges[HF_RANGES_MOST];
     int err;
 
     for (size_t i = 0; i < mirror->range_count; i++) {
@@ -387,8 +406,13 @@ static bool list_is_current(struct hf_mirror *mirror, const struct hf_etcd_heade
  * not have is none: it went some time ago, nobody knows when. */
 static void on_keys(struct hf_mirror *mirror, const struct hf_range_result *page)
 {
+    const struct range *range = &mirror->ranges[mirror->list_range];
     int err = HF_OK;
 
+    if (refuse_more(mirror, range,
+                    mirror->list_keys + (page->total > 0 ? (size_t)page->total : 0)))
+        return; /* before any of it was taken in */
+    mirror->list_keys += page->count;
     for (size_t i = 0; i < page->count && err == HF_OK && !mirror->closed; i++)
         err = hf_copy_list(&mirror->copy, &page->kvs[i], mirror->list_rev);
     if (mirror->closed)
@@ -440,6 +464,7 @@ static void begin_list(struct hf_mirror *mirror)
     mirror->listing = true;
     mirror->list_wanted = false;
     mirror->list_range = 0;
+    mirror->list_keys = 0;
     mirror->list_rev = 0;
     mirror->list_floor = mirror->history.past.revision;
     hf_copy_begin_list(&mirror->copy);
@@ -547,32 +572,6 @@ void hf_mirror_resync(struct hf_mirror *mirror)
 
 /* Life. */
 
-static bool contains(const struct hf_key_range *outer, const struct hf_key_range *inner)
-{
-    if (!outer->prefix)
-        return !inner->prefix && inner->key.len == outer->key.len && outer->key.len > 0 &&
-               memcmp(inner->key.data, outer->key.data, outer->key.len) == 0;
-    if (outer->key.len == 0) /* memcmp may not be given NULL, not even for nothing */
-        return true;
-    return inner->key.len >= outer->key.len &&
-           memcmp(inner->key.data, outer->key.data, outer->key.len) == 0;
-}
-
-static int check_ranges(const struct hf_mirror_config *cfg, struct hf_error *err)
-{
-    if (cfg->range_count == 0 || cfg->range_count > MOST_RANGES)
-        return hf_error_set(err, HF_ELIMIT, "a mirror has 1 to %d ranges, not %zu", MOST_RANGES,
-                            cfg->range_count);
-    for (size_t i = 0; i < cfg->range_count; i++) {
-        for (size_t j = 0; j < cfg->range_count; j++) {
-            if (i != j && contains(&cfg->ranges[i], &cfg->ranges[j]))
-                return hf_error_set(err, HF_EINVAL,
-                                    "range %zu of the mirror contains range %zu", i, j);
-        }
-    }
-    return HF_OK;
-}
-
 static int copy_ranges(struct hf_mirror *mirror, const struct hf_mirror_config *cfg)
 {
     mirror->ranges = hf_calloc(cfg->range_count, sizeof mirror->ranges[0]);
@@ -616,7 +615,7 @@ int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
 {
     struct hf_mirror *mirror;
     hf_ms now = hf_etcd_now(etcd);
-    int code = check_ranges(cfg, err);
+    int code = hf_ranges_check(cfg->ranges, cfg->range_count, err);
 
     if (code != HF_OK)
         return code;

@@ -53,6 +53,8 @@ struct hf_mirror_config {
     hf_ms resync_every;   /* everything is listed again this often, +- 20 %: 5 min */
     hf_ms page_timeout;   /* a page of a list that takes longer is made smaller: 30 s */
     size_t pending_bytes; /* largest single change that is put together: 256 MiB */
+    size_t keys_max;      /* that are followed, in all ranges: any number. Where there are more,
+                           * nothing is (HF_ELIMIT, again and again, until there are fewer) */
 };
 
 struct hf_mirror;

@@ -29,4 +29,10 @@ int hf_range_start(struct hf_etcd *etcd, const struct hf_range_bounds *bounds,
                    const struct hf_range_request *request, enum hf_lane_id lane, hf_range_fn fn,
                    void *arg, struct hf_call **ret_call) HF_MUST_CHECK;
 
+/* What a mirror may follow: 1 to HF_RANGES_MOST ranges, none of which contains another.
+ * HF_ELIMIT or HF_EINVAL with a sentence. */
+#define HF_RANGES_MOST 32
+int hf_ranges_check(const struct hf_key_range *ranges, size_t count,
+                    struct hf_error *err) HF_MUST_CHECK;
+
 #endif

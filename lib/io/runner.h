@@ -13,6 +13,7 @@
  *   - a controller's write is sent only while it can act at that very moment;
  *   - what the decider cannot take in for want of memory is told again later: an outcome as it
  *     was, what a mirror told by opening it anew (HF_EVENT_FORGET);
+ *   - where there are more keys than may be followed, nothing is decided until there are fewer;
  *   - after a history reset everyone hears of it: decider, lease and candidate. The mirror
  *     finds it out, the decider, or the first write that is answered with a revision of before
  *     what was known when it was sent. */
@@ -31,6 +32,7 @@ struct hf_runner_config {
     struct hf_decider decider;
     struct hf_lease_policy lease;
     unsigned writes_at_once; /* 64 */
+    size_t keys_max;         /* that are followed: any number; see below */
 
     /* A controller: stands for leadership, with this as what its key says of it. Without a
      * value: an agentd, which holds a lease. */

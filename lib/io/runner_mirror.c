@@ -5,7 +5,7 @@
 #include "io/runner_private.h"
 #include "schema/json.h"
 
-enum { REOPEN_MS = 1000 };
+enum { REOPEN_MS = 1000, LOOK_AGAIN_MS = 10000 };
 
 /* Reading keys. */
 
@@ -140,16 +140,17 @@ static void on_event(const struct hf_mirror_event *event, void *arg)
         hf_runner_forget(runner, event->kind == HF_MIRROR_RESET, REOPEN_MS);
 }
 
-/* A mirror that lacks memory may have told one half of what a Txn did. It would tell the other
- * half after the next list; until then nothing may be decided on the first. */
+/* A mirror that lacks memory, or has more to follow than it may, may have told one half of what
+ * a Txn did. It would tell the other half after the next list; until then nothing may be
+ * decided on the first, and the memory is free for what else there is to do. */
 static void on_trouble(int err, const char *message, hf_ms retry_in, void *arg)
 {
     struct hf_runner *runner = arg;
 
     (void)retry_in;
     hf_runner_complain(runner, "watch", err, message);
-    if (err == HF_ENOMEM && !runner->closing)
-        hf_runner_forget(runner, false, REOPEN_MS);
+    if (!runner->closing && (err == HF_ENOMEM || err == HF_ELIMIT))
+        hf_runner_forget(runner, false, err == HF_ENOMEM ? REOPEN_MS : LOOK_AGAIN_MS);
 }
 
 /* Life of the mirror. */
@@ -198,9 +199,11 @@ static int open_mirror(struct hf_runner *runner, struct hf_error *err)
 {
     const struct hf_decider *decider = &runner->cfg.decider;
     struct ranges *all = hf_calloc(1, sizeof *all);
-    struct hf_mirror_config cfg = {
-        .on_event = on_event, .on_trouble = on_trouble, .arg = runner, .past = &runner->past
-    };
+    struct hf_mirror_config cfg = { .on_event = on_event,
+                                    .on_trouble = on_trouble,
+                                    .arg = runner,
+                                    .past = &runner->past,
+                                    .keys_max = runner->cfg.keys_max };
     int code = HF_OK;
 
     if (all == NULL)

@@ -54,6 +54,29 @@ START_TEST(a_mirror_without_memory_may_have_told_one_half_of_a_txn)
 }
 END_TEST
 
+/* Somebody wrote more than we may take in: nothing is decided, and whether there is less by now
+ * is looked at now and then. */
+START_TEST(a_mirror_with_too_much_to_follow_has_everything_forgotten)
+{
+    start_agentd();
+    hft_script_sync(mirror());
+    turn();
+    (void)heard();
+    hft_script_tell(mirror(), NS "wanted/a1", "{}");
+    trouble(HF_ELIMIT);
+    ck_assert_ptr_null(mirror());
+    turn();
+    ck_assert_str_eq(heard(), "put 7:a1@11 forget ");
+    ck_assert(!hf_runner_get_stats(runner).synced);
+    hft_script_run(&script, script.now + 9000);
+    ck_assert_ptr_null(mirror());
+    hft_script_run(&script, script.now + 1000);
+    ck_assert_ptr_nonnull(mirror());
+    ck_assert_uint_eq(hf_runner_get_stats(runner).resets, 0);
+    stop();
+}
+END_TEST
+
 /* What follows would be taken for news of before. */
 START_TEST(nothing_is_told_before_what_became_void_was_told)
 {
@@ -466,6 +489,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_change_without_memory_has_everything_told_again);
     tcase_add_test(t, a_mirror_without_memory_may_have_told_one_half_of_a_txn);
+    tcase_add_test(t, a_mirror_with_too_much_to_follow_has_everything_forgotten);
     tcase_add_test(t, nothing_is_told_before_what_became_void_was_told);
     tcase_add_test(t, an_outcome_without_memory_is_told_later);
     tcase_add_test(t, a_page_without_memory_fails_the_read);
