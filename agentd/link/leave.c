@@ -147,6 +147,18 @@ static void on_buried(const struct hf_commit_result *result, void *arg)
     forget_buried(leave);
 }
 
+/* That a start by leave was made is in the exit before, and the leader may not have counted it
+ * yet. */
+static Holdfast__V1__Exit *read_exit(const struct hf_range_result *found)
+{
+    ProtobufCMessage *before = NULL;
+
+    if (found->count > 0)
+        (void)!hf_json_decode(&holdfast__v1__exit__descriptor, found->kvs[0].value.data,
+                              found->kvs[0].value.len, NULL, &before, NULL);
+    return (Holdfast__V1__Exit *)before;
+}
+
 static int plan_end(const struct leave *leave, const struct hf_range_result *found,
                     struct hf_plan *plan)
 {
@@ -156,12 +168,16 @@ static int plan_end(const struct leave *leave, const struct hf_range_result *fou
     Holdfast__V1__Incarnation incarnation = HOLDFAST__V1__INCARNATION__INIT;
     Holdfast__V1__Evidence evidence = HOLDFAST__V1__EVIDENCE__INIT, *list = &evidence;
     Google__Protobuf__Timestamp at = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
+    Holdfast__V1__Exit *before;
     struct hf_seen seen = { 0 };
     char op_id[HF_ID_LEN + 1];
     int rc = hf_id_new(op_id);
 
     if (rc != HF_OK)
         return rc;
+    before = read_exit(found);
+    if (before != NULL && before->succession != NULL && before->succession->done)
+        exit.succession = before->succession;
     if (found->count > 0)
         seen = (struct hf_seen){ .mod_rev = found->kvs[0].mod_rev,
                                  .create_rev = found->kvs[0].create_rev,
@@ -185,6 +201,7 @@ static int plan_end(const struct leave *leave, const struct hf_range_result *fou
                                   .create_rev = life->create_revision,
                                   .generation = (int32_t)life->generation },
                &seen, &exit);
+    hf_json_free((ProtobufCMessage *)before);
     rc = hf_plan_check(plan, NULL);
     if (rc != HF_OK)
         hf_plan_done(plan);

@@ -54,6 +54,8 @@ struct hf_engine_policy {
     hf_ms unknown_pause;   /* before an object is decided anew whose write has no outcome */
     hf_ms told_within;     /* an answered write is not waited for any longer in what is told */
     hf_ms settle_after;    /* who was just started has the machines to itself for so long */
+    hf_ms heir_within;     /* an agentd that starts an agent again by leave has this long; 0:
+                              nobody is given leave */
     hf_ms health_every;    /* the health of an agent is written at most this often by itself */
     hf_ms demand_after;    /* live peers have this long to take work before others are woken */
     hf_ms sweep_after;     /* transient agents are removed this long after their end */

@@ -211,7 +211,7 @@ static int decide_live(struct hf_engine *e, struct hf_agent *agent, struct hf_in
         return rc;
     /* Without a record it is taken for healthy. */
     if (health == NULL ? !degraded : health->state == state && health->command_host[0] == '\0')
-        return 0;
+        return ending ? 0 : hf_heir_give_leave(e, agent, ret);
     if (ending ||
         ((health == NULL || health->command_host[0] == '\0') && !may_write_health(e, agent)) ||
         hf_engine_has_just_begun(e, agent, &hf_agent_state(agent)->item))
@@ -495,6 +495,10 @@ static int decide_gone(struct hf_engine *e, struct hf_agent *agent, struct hf_in
                                       .why = "it is wanted stopped",
                                       .next = "`holdfast start` starts it" },
                       ret);
+    if (death.due > e->now && death.seen) { /* nothing is written that its heir compares */
+        hf_engine_wake(e, &hf_agent_state(agent)->item, death.due);
+        return 0;
+    }
     if (death.due > e->now)
         return suspect(e, agent, &death, ret);
     if (hf_death_is_on_hold(e, agent, &death)) {
@@ -521,6 +525,8 @@ int hf_engine_decide_agent(struct hf_engine *e, struct hf_agent *agent, struct h
 
     if (hf_bad_of_agent(e, agent->name) != NULL)
         return 0;
+    if (hf_heir_is_uncounted(e, agent))
+        return hf_heir_count(e, agent, ret);
     rc = hf_engine_judge_starts(e, agent, ret);
     if (rc != 0)
         return rc;

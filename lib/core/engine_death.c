@@ -77,7 +77,8 @@ static void set_seen(const struct hf_engine *e, const struct hf_agent *agent,
 {
     death->seen = true;
     death->kind = hf_agent_exit(agent)->kind;
-    death->due = e->now;
+    if (!hf_heir_is_coming(e, agent, &death->due))
+        death->due = e->now;
 }
 
 static int64_t larger(int64_t a, int64_t b)

@@ -73,6 +73,7 @@ void hf_health_begin(const struct hf_engine *e, const struct hf_agent *agent,
     hf_health_set_restart(e, draft, &restart);
     hf_health_set_recover(draft, &recover);
     set_life(e, agent, draft);
+    draft->record.heir_of = hf_heir_get_leave(e, agent);
 }
 
 void hf_health_guard(const struct hf_agent *agent, struct hf_plan *plan)

@@ -19,6 +19,7 @@ struct hf_engine_policy hf_engine_policy_default(void)
         .unknown_pause = 1000,
         .told_within = 5000,
         .settle_after = 20,
+        .heir_within = 1000,
         .health_every = 5000,
         .demand_after = 2000,
         .sweep_after = 600000,
@@ -43,6 +44,8 @@ static const char *find_fault(const struct hf_engine_policy *p)
         return "engine.unknown_pause and engine.told_within must be positive";
     if (p->settle_after < 0 || p->settle_after > 1000)
         return "engine.settle_after must be 0..1 s";
+    if (p->heir_within < 0 || p->heir_within > 60000)
+        return "engine.heir_within must be 0..60 s";
     if (p->health_every < 0 || p->demand_after < 0)
         return "engine.health_every and engine.demand_after must not be negative";
     if (p->sweep_after < p->command_within)

@@ -6,6 +6,7 @@
  *     engine_agent.c   an agent: alive, suspect, started again or not
  *     engine_death.c   what is known of the end of a life, and when it may be judged
  *     engine_start.c   orders and withdrawals of starts
+ *     engine_heir.c    leave to start again without an order, and what came of it
  *     engine_place.c   on which host
  *     engine_reset.c   what becomes of a task whose owner is gone
  *     engine_storm.c   the storm guard and those that wait for it
@@ -384,6 +385,18 @@ bool hf_death_is_on_hold(const struct hf_engine *e, const struct hf_agent *agent
 
 /* The name of the host that it lived on or was to be started on last; NULL: not known. */
 const char *hf_death_host(const struct hf_engine *e, const struct hf_agent *agent);
+
+/* engine_heir.c */
+
+/* What its health record says of leave: the life that has it, 0: none has. */
+int64_t hf_heir_get_leave(const struct hf_engine *e, const struct hf_agent *agent);
+/* Of an agent that is live, and needs nothing else. */
+int hf_heir_give_leave(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret);
+/* Its agentd said that it starts it again, by leave: that is waited for until *ret_due. */
+bool hf_heir_is_coming(const struct hf_engine *e, const struct hf_agent *agent, hf_ms *ret_due);
+/* It was, and that has to be counted before anything else is decided. */
+bool hf_heir_is_uncounted(const struct hf_engine *e, const struct hf_agent *agent);
+int hf_heir_count(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret);
 
 /* engine_storm.c */
 

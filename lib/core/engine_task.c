@@ -55,6 +55,9 @@ bool hf_engine_note_task(struct hf_engine *e, struct hf_task *task)
         return false;
     hf_limit_note_task(task);
     note_story(e, task);
+    /* Who is at work may be given leave to be succeeded. */
+    if (owned && record->state == HOLDFAST__V1__TASK__STATE__in_progress)
+        hf_agenda_add(&e->agenda, &hf_agent_state(task->owner)->item.agenda);
     if (state->state != (uint8_t)record->state + 1 || state->owner_rev != owner_rev) {
         state->since = e->now;
         state->alerts &= HF_ALERT_LATE;
@@ -288,6 +291,7 @@ static int decide_owned(struct hf_engine *e, struct hf_task *task, struct hf_int
     struct hf_agent *agent = task->owner;
     struct hf_death death;
     struct hf_task_wait wait;
+    bool uncounted;
     int rc;
 
     if (agent == NULL || hf_bad_of_agent(e, agent->name) != NULL)
@@ -309,10 +313,15 @@ static int decide_owned(struct hf_engine *e, struct hf_task *task, struct hf_int
     /* Its agent first: where a start is due, too, both go in one step. */
     if (hf_agent_state(agent)->item.flight != 0)
         return 0;
-    rc = agent->live.record == NULL ? decide_owner(e, agent, ret) : 0;
+    uncounted = hf_heir_is_uncounted(e, agent);
+    rc = agent->live.record == NULL || uncounted ? decide_owner(e, agent, ret) : 0;
     if (rc != 0) {
         hf_agenda_add(&e->agenda, &state->item.agenda);
         return rc;
+    }
+    if (uncounted) {
+        hf_engine_wake(e, &state->item, e->now + e->policy.unknown_pause);
+        return 0;
     }
     /* Its host or the storm guard wakes it; this is for what nobody thought of. */
     hf_engine_wake(e, &state->item, e->now + WAIT_LOOK);

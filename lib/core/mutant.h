@@ -34,7 +34,8 @@
     X(ANY_CHAIN,        "checkpoints of a task are removed although it is not over")           \
     X(CLOCK_UNWRITTEN,  "decisions are made before the clock of this term is stored")          \
     X(NO_RUNNING_MAX,   "a task is promoted although as many of its role run as may")          \
-    X(NO_DEMOTE,        "what nobody has stays pending although too many of its role run")
+    X(NO_DEMOTE,        "what nobody has stays pending although too many of its role run")     \
+    X(NO_HEIR_COUNT,    "starts by leave are not counted")
 
 /* Rules of an agentd. */
 #define HF_MUTANT_NODE_MAP(X)                                                                  \
@@ -52,7 +53,8 @@
     X(START_JEOPARDY,   "processes begin while the lease is in doubt")                         \
     X(CLAIM_JEOPARDY,   "tasks are claimed while the lease is in doubt")                       \
     X(ANY_RESERVED,     "what is reserved for another is claimed")                             \
-    X(NO_FENCE_KILL,    "what is to be killed when its lease is in doubt only stands still")
+    X(NO_FENCE_KILL,    "what is to be killed when its lease is in doubt only stands still")   \
+    X(ANY_LEAVE,        "who crashed is started again at once, also without leave")
 
 /* Rules of a lease and of an election, in their policies. */
 #define HF_MUTANT_LEASE_MAP(X)                                                                 \

@@ -434,6 +434,8 @@ static void on_outcome(struct hf_node *node, const struct hf_event_outcome *outc
     if (is_flight(&node->host_flight, outcome->token))
         hf_node_host_outcome(node, outcome);
     if (a == NULL)
+        a = hf_node_heir_outcome(node, outcome);
+    if (a == NULL)
         return;
     flight = a->flight;
     a->flight = (struct node_flight){ 0 };
@@ -538,13 +540,13 @@ static const struct {
     bool beside; /* while something is under way, too */
     bool always; /* when we are outdated, too */
 } DECIDERS[] = {
-    { hf_node_reply, true, true },          { hf_node_recognise, true, true },
-    { hf_node_keep, true, true },           { hf_node_write_end, false, true },
-    { hf_node_reap, false, true },          { hf_node_rejoin, false, false },
-    { hf_node_settle, false, false },       { hf_node_write_spec, false, false },
-    { hf_node_look_ahead, true, false },    { hf_node_start, false, false },
-    { hf_node_let_go, true, true },         { hf_node_serve, false, true },
-    { hf_node_write_report, false, false },
+    { hf_node_reply, true, true },       { hf_node_recognise, true, true },
+    { hf_node_keep, true, true },        { hf_node_write_end, false, true },
+    { hf_node_reap, false, true },       { hf_node_rejoin, false, false },
+    { hf_node_settle, false, false },    { hf_node_write_spec, false, false },
+    { hf_node_look_ahead, true, false }, { hf_node_send_heir, true, false },
+    { hf_node_start, false, false },     { hf_node_let_go, true, true },
+    { hf_node_serve, false, true },      { hf_node_write_report, false, false },
 };
 
 static bool is_free(const struct hf_node *node, struct node_agent *a)

@@ -33,9 +33,8 @@ void hf_node_drop_ahead(struct node_agent *a)
     a->ahead = (struct node_ahead){ 0 };
 }
 
-/* Whether the leader starts it here and now, as far as can be told: only the first restart is
- * ordered at once. */
-static bool may_make(const struct hf_node *node, const struct node_agent *a)
+/* Only the first restart is ordered at once. */
+bool hf_node_may_make(const struct hf_node *node, const struct node_agent *a)
 {
     const Holdfast__V1__Spec *spec = hf_node_spec(a);
     const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)a->health.record;
@@ -66,7 +65,7 @@ void hf_node_expect_order(struct hf_node *node, struct node_agent *a)
     (void)snprintf(a->ahead.task, sizeof a->ahead.task, "%s", a->owned[0].name);
     a->ahead.stage = AHEAD_CHAIN;
     a->ahead.until = node->now + node->policy.retry;
-    a->ahead.make = a->spare.process == PROCESS_NONE && may_make(node, a);
+    a->ahead.make = a->spare.process == PROCESS_NONE && hf_node_may_make(node, a);
 }
 
 /* The process. */
@@ -167,8 +166,10 @@ static int look_at_chain(struct hf_node *node, struct node_agent *a, struct hf_i
     const Holdfast__V1__Checkpoint *newest = NULL;
     struct node_flight flight = a->flight;
 
-    if (a->ahead.token != 0 || a->process == PROCESS_ENDED)
-        return NODE_GO_ON; /* etcd writes the end first: everything waits for that */
+    /* etcd writes the end first: everything waits for that, but what an heir goes on from. */
+    if (a->ahead.token != 0 ||
+        (a->process == PROCESS_ENDED && (a->heir.of == 0 || a->kept == NULL)))
+        return NODE_GO_ON;
     if (remember_newest(a) != HF_OK)
         return HF_ENOMEM;
     if (a->ahead.stage == AHEAD_BODY && (newest = find_newest(a)) == NULL)

@@ -15,6 +15,7 @@ void hf_node_free_ask(struct node_ask *ask)
     free(ask->task);
     free(ask->text);
     free(ask->body);
+    free((void *)ask->written.data);
     free(ask);
 }
 
@@ -342,8 +343,11 @@ static int take_put(const struct hf_plan *plan, struct hf_key key, ProtobufCMess
  * needed. */
 static int keep_written(struct node_ask *ask, const struct hf_plan *plan, const char *task)
 {
-    int err = take_put(plan, (struct hf_key){ HF_KEY_TASK, .name = task }, &ask->reply);
+    const struct hf_key key = { HF_KEY_TASK, .name = task };
+    int err = take_put(plan, key, &ask->reply);
 
+    if (err == HF_OK)
+        err = hf_node_copy_estate(ask, hf_plan_find_put(plan, key));
     if (err == HF_OK && ask->kind == HF_ASK_CHECKPOINT)
         err =
             take_put(plan, (struct hf_key){ HF_KEY_CHECKPOINT, .name = task, .seq = ask->seq },
@@ -419,7 +423,10 @@ void hf_node_ask_outcome(struct node_agent *a, const struct hf_event_outcome *ou
     if (ask == NULL)
         return;
     switch (outcome->outcome) {
-    case HF_OUTCOME_DONE: hf_node_ask_done(a, ask); break;
+    case HF_OUTCOME_DONE:
+        hf_node_on_estate(a, ask, outcome->revision);
+        hf_node_ask_done(a, ask);
+        break;
     case HF_OUTCOME_REFUSED:
     case HF_OUTCOME_UNKNOWN:
         if (outcome->err == HF_ENOSPACE && ask->full) {

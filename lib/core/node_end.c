@@ -24,6 +24,7 @@ void hf_node_forget_process(struct node_agent *a)
     hf_node_forget_parted(a);
     hf_node_clear_cells(&a->todo, &a->todo_count, &a->todo_cap);
     hf_node_forget_start(a);
+    hf_node_drop_heir(a);
     hf_json_free(a->said);
     a->said = NULL;
     a->said_wall = a->beat_wall = 0;
@@ -241,6 +242,8 @@ static void on_ended(struct hf_node *node, struct node_agent *a,
     if (a->process == PROCESS_BEGUN && a->end == END_NONE)
         hf_node_expect_order(node, a);
     a->process = PROCESS_ENDED;
+    if (a->asking != NULL)
+        hf_node_drop_estate(a); /* what becomes of it will not be known */
     hf_node_refuse_asks(a, HF_EFENCED, "the process that asked is gone");
 }
 
@@ -323,6 +326,7 @@ int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_inte
 {
     Holdfast__V1__Exit exit = HOLDFAST__V1__EXIT__INIT;
     Holdfast__V1__Incarnation incarnation = HOLDFAST__V1__INCARNATION__INIT;
+    Holdfast__V1__Exit__Succession succession;
     bool stuck = a->process == PROCESS_STUCK;
     enum node_end end = a->end == END_NONE && a->leaving ? END_LEFT : a->end;
     struct evidence evidence;
@@ -347,8 +351,14 @@ int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_inte
     incarnation.create_revision = a->life.create_rev;
     incarnation.generation = a->life.generation;
     exit.incarnation = &incarnation;
+    if (hf_node_announce_heir(node, a, &succession, &exit) != HF_OK)
+        return HF_ENOMEM;
     hf_node_plan(node, ret);
     hf_row_end(&ret->plan, &a->life, &a->exit.seen, &exit);
+    if (hf_node_keep_exit(a, &ret->plan) != HF_OK) {
+        hf_plan_done(&ret->plan);
+        return HF_ENOMEM;
+    }
     hf_node_say(a, "its process is gone", "its end is written down", HF_NODE_NEVER);
     return hf_node_send(node, a, OP_END, a->why, ret);
 }
@@ -393,5 +403,5 @@ void hf_node_on_end_written(struct node_agent *a, const struct hf_event_outcome 
     if (a->process == PROCESS_STUCK)
         a->reg = REG_NONE;
     else
-        hf_node_forget_process(a);
+        hf_node_inherit(a);
 }

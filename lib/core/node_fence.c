@@ -83,6 +83,7 @@ void hf_node_on_reset(struct hf_node *node)
         a->spec_written = a->spec_stood = false; /* or nobody could start it any more */
         hf_node_clear_cell(&a->task);
         hf_node_drop_ahead(a);
+        hf_node_drop_heir(a);
         hf_node_drop_kept(a);
     }
     node->host_flight.is_void = true;
@@ -149,8 +150,9 @@ static bool is_over(const struct hf_node *node, const struct node_agent *a)
 int hf_node_recognise(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
     (void)ret;
+    hf_node_recognise_heir(node, a);
     if (a->process == PROCESS_ENDED && a->reg != REG_HOLDS && !is_registering(a) &&
-        !is_ours(node, a))
+        !is_ours(node, a) && !hf_node_take_heir(a))
         hf_node_forget_process(a); /* there is no key any more to write its end to */
     if (is_ours(node, a) && a->reg != REG_HOLDS && a->process != PROCESS_NONE)
         hf_node_on_registered(a, a->live.seen.create_rev, node->lease.lease,

@@ -6,6 +6,7 @@
  *     node_host.c    the host's own registration, and the specs of its agents
  *     node_start.c   from a reason to start to a program that begins
  *     node_ahead.c   what a start will need, read before it is ordered
+ *     node_heir.c    who crashed and is started again at once, by leave
  *     node_chain.c   which checkpoint a recovery, or an agent that asks, goes on from
  *     node_fence.c   the lease: freeze, thaw, rejoin
  *     node_adopt.c   the tasks of a life before
@@ -95,7 +96,7 @@ enum node_end {
 
 enum node_asked { ASKED_NOTHING, ASKED_STOP, ASKED_KILL };
 
-enum node_why { START_NONE, START_COMMAND, START_BOOT, START_LOCAL };
+enum node_why { START_NONE, START_COMMAND, START_BOOT, START_LOCAL, START_HEIR };
 
 /* The walk along a chain of checkpoints. */
 enum node_walk { WALK_NONE, WALK_RECOVERY, WALK_CHAIN, WALK_VERIFY, WALK_OVER };
@@ -120,7 +121,8 @@ struct node_ask {
     size_t body_len;
     char op_id[HF_ID_LEN + 1]; /* one for all attempts */
     struct hf_cell cell;       /* the task as it was read; nothing: there is none */
-    ProtobufCMessage *reply;   /* the task as it shall be */
+    ProtobufCMessage *reply;   /* the task as it shall be, */
+    struct hf_bytes written;   /* and its text; owned */
     size_t cursor;             /* of a claim: owned tasks that were looked at */
     bool looked;               /* of a claim: all of them were */
     bool looks_back;           /* of a claim: it is at those that it has parted with */
@@ -197,6 +199,19 @@ struct node_spare {
     char instance[HF_ID_LEN + 1];
 };
 
+/* What it takes to start the heir of a life without an order. */
+struct node_heir {
+    int64_t of;          /* the life that crashed; 0: an order is needed */
+    hf_ms until;         /* then it is for the leader */
+    struct hf_cell task; /* of the life that runs, as it wrote it last; nothing: not known. Its
+                            record is there when it is needed, as is that of the next */
+    struct hf_cell exit; /* of the life that crashed, as it was sent */
+    struct node_flight flight; /* its start, behind the end that is under way */
+    bool sent;                 /* there was one */
+    char *resume;              /* the task that it begins with, and ... */
+    int64_t restored;          /* ... from what */
+};
+
 struct node_agent {
     const char *name;
     hf_ms wake_at;
@@ -238,8 +253,11 @@ struct node_agent {
     struct hf_chain walker;
     struct node_ahead ahead;
     struct node_spare spare;
-    ProtobufCMessage *kept; /* the last entry that it committed; NULL: not known */
-    int64_t kept_rev;       /* its task was read at */
+    struct node_heir heir;
+    int64_t succeeded;                 /* the last life that an heir was sent for, */
+    char succeeded_with[HF_NAME_SIZE]; /* and with what */
+    ProtobufCMessage *kept;            /* the last entry that it committed; NULL: not known */
+    int64_t kept_rev;                  /* its task was read at */
     struct hf_recover recover;
     int64_t chain_at;
     int64_t checkpoint;          /* to begin from */
@@ -488,6 +506,34 @@ int hf_node_ahead_answer(struct hf_node *node, struct hf_event_answer *answer) H
 void hf_node_ahead_verified(struct hf_node *node, const struct hf_event_verified *verified);
 /* NODE_REST: the chain comes. Else it is there if there still is something ahead. */
 int hf_node_wait_ahead(struct hf_node *node, struct node_agent *a);
+
+/* Whether the leader starts it here and now, as far as can be told. */
+bool hf_node_may_make(const struct hf_node *node, const struct node_agent *a);
+
+/* node_heir.c */
+/* What the ask writes of the task is kept with it, and when it is written with its agent. */
+int hf_node_copy_estate(struct node_ask *ask, struct hf_bytes text) HF_MUST_CHECK;
+void hf_node_on_estate(struct node_agent *a, struct node_ask *ask, int64_t revision);
+void hf_node_drop_estate(struct node_agent *a);
+/* What the exit of a life that ended says of its heir. */
+int hf_node_announce_heir(const struct hf_node *node, struct node_agent *a,
+                          Holdfast__V1__Exit__Succession *ret,
+                          Holdfast__V1__Exit *exit) HF_MUST_CHECK;
+int hf_node_keep_exit(struct node_agent *a, const struct hf_plan *plan) HF_MUST_CHECK;
+/* Its start, while the exit is under way. */
+int hf_node_send_heir(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
+/* Of that start: the agent, when it is done and the heir has taken the place of the dead. */
+struct node_agent *hf_node_heir_outcome(const struct hf_node *node,
+                                        const struct hf_event_outcome *outcome);
+void hf_node_recognise_heir(const struct hf_node *node, struct node_agent *a);
+/* The exit is written: the process is forgotten, and its heir may be started. */
+void hf_node_inherit(struct node_agent *a);
+/* Its key is gone: the same where the exit shows that it was ours, or may do so in a moment. */
+bool hf_node_take_heir(struct node_agent *a);
+void hf_node_drop_heir(struct node_agent *a);
+bool hf_node_is_heir_due(struct hf_node *node, struct node_agent *a);
+int hf_node_plan_heir(struct node_agent *a, const struct node_live *live,
+                      struct hf_plan *plan) HF_MUST_CHECK;
 
 /* node_chain.c */
 int hf_node_walk(struct hf_node *node, struct node_agent *a, const Holdfast__V1__Task *task,

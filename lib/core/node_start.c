@@ -175,6 +175,11 @@ static enum node_why why_start(struct hf_node *node, struct node_agent *a)
                     "that host comes back, or `holdfast host lost`", HF_NODE_NEVER);
         return START_NONE;
     }
+    if (hf_node_is_heir_due(node, a)) {
+        hf_node_say(a, "it crashed, and the leader gave leave to start it again at once",
+                    "it is started", HF_NODE_NEVER);
+        return START_HEIR;
+    }
     if (!a->boot_over || hf_node_lacks(node, HF_MUTANT_BOOT_TWICE)) {
         hf_node_say(a, "this agentd has not started it yet", "it is started", HF_NODE_NEVER);
         return START_BOOT;
@@ -379,7 +384,9 @@ int hf_node_set_resumed(struct node_agent *a, const char *task)
 static int enrol(struct hf_node *node, struct node_agent *a, enum node_why why,
                  struct hf_intent *ret)
 {
-    const struct hf_cell *task = why == START_COMMAND ? usable_task(a, false) : NULL;
+    const struct hf_cell *task = why == START_COMMAND ? usable_task(a, false)
+                                 : why == START_HEIR  ? &a->task
+                                                      : NULL;
     struct hf_seen_task seen = { 0 };
     struct node_live live;
     int rc;
@@ -393,15 +400,18 @@ static int enrol(struct hf_node *node, struct node_agent *a, enum node_why why,
     if (why == START_COMMAND)
         hf_row_start_by_command(&ret->plan, &live.start, &a->command.seen,
                                 task != NULL ? &seen : NULL, a->checkpoint);
+    else if (why == START_HEIR && hf_node_plan_heir(a, &live, &ret->plan) != HF_OK)
+        hf_plan_fail(&ret->plan, HF_ENOMEM, hf_err_text(HF_ENOMEM));
     else if (why == START_BOOT)
         hf_row_boot_start(&ret->plan, &live.start);
-    else
+    else if (why == START_LOCAL)
         hf_row_local_restart(&ret->plan, &live.start);
     rc = hf_node_send(node, a, OP_START, a->why, ret);
     if (rc == NODE_INTENT) {
         a->start_why = why;
         a->start_sent = true;
         a->command_rev = 0; /* whatever becomes of it, the task is another one then */
+        a->heir.of = 0;     /* and the next start is ordered */
     }
     return rc;
 }
@@ -456,13 +466,18 @@ static int go_ahead(struct hf_node *node, struct node_agent *a, enum node_why wh
             (struct hf_intent_read){ .key = { HF_KEY_TASK, .name = hf_node_command(a)->task } },
             ret);
     }
-    if (why == START_COMMAND && fault == NULL && usable_task(a, false) != NULL)
+    if (fault == NULL &&
+        (why == START_HEIR || (why == START_COMMAND && usable_task(a, false) != NULL)))
         rc = hf_node_walk(node, a, hf_node_task(&a->task), ret);
     if (rc != NODE_GO_ON || a->process == PROCESS_MAKING)
         return rc;
     fault = find_fault(node, a);
+    if (fault != NULL && why == START_HEIR) /* the leader orders it, here or elsewhere */
+        hf_node_drop_heir(a);
     if (a->process == PROCESS_HELD)
         return fault != NULL ? throw_away(a, fault, ret) : enrol(node, a, why, ret);
+    if (why == START_HEIR)
+        return NODE_GO_ON;
     return why == START_COMMAND ? refuse(node, a, fault, ret)
                                 : give_up(node, a, why, fault, ret);
 }

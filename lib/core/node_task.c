@@ -132,6 +132,7 @@ int hf_node_work(struct hf_node *node, struct node_agent *a, struct node_ask *as
     }
     if (hf_node_is_written(ask)) { /* by an attempt that we did not hear of again */
         hf_node_answer_read(ask);
+        hf_node_drop_estate(a);
         hf_node_ask_done(a, ask);
         return NODE_GO_ON;
     }

@@ -30,7 +30,7 @@ enum hf_guard {
 /* clang-format off */
 #define HF_ROW_MAP(X)                                                                          \
     X(SUBMIT) X(JOIN) X(SPEC)                                                                  \
-    X(START_BY_COMMAND) X(BOOT_START) X(REJOIN) X(LOCAL_RESTART) X(EXTERNAL_START)             \
+    X(START_BY_COMMAND) X(BOOT_START) X(REJOIN) X(LOCAL_RESTART) X(EXTERNAL_START) X(SUCCEED)  \
     X(REAP) X(CLAIM) X(TASK) X(RELEASE) X(CHECKPOINT) X(REPORT) X(END) X(ADOPT)                \
     X(RESET) X(ORDER) X(PROMOTE) X(DEMOTE) X(REFUSE) X(WITHDRAW) X(TAKE_BACK) X(REVIEW)        \
     X(END_STALLED)                                                                             \

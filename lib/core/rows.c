@@ -378,6 +378,30 @@ void hf_row_local_restart(struct hf_plan *plan, const struct hf_start *start)
     put_live_unordered(plan, start);
 }
 
+void hf_row_succeed(struct hf_plan *plan, const struct hf_start *start,
+                    const struct hf_succession *succession)
+{
+    const struct hf_seen_task *task = &succession->task;
+    Holdfast__V1__CheckpointRef from = HOLDFAST__V1__CHECKPOINT_REF__INIT;
+    struct owned next;
+
+    hf_plan_begin_row(plan, HF_ROW_SUCCEED);
+    put_live_unordered(plan, start);
+    guard_mod(plan, HEALTH(start->agent), &succession->health);
+    hf_plan_put(plan, EXIT(start->agent), &succession->exit->base, succession->exit_text, 0);
+    set_owner(&next, task->task,
+              &(struct hf_life){ .agent = start->agent,
+                                 .lease = start->lease,
+                                 .create_rev = 0, /* of this very Txn */
+                                 .generation = start->generation });
+    from.seq = succession->restored;
+    next.task.restored = task->task->checkpoint != NULL ? &from : NULL;
+    next.task.state = HOLDFAST__V1__TASK__STATE__acknowledged;
+    next.task.attempt = hf_rows_next_attempt(task->task);
+    next.task.reason = (char *)succession->reason;
+    put_task(plan, task, &next.task);
+}
+
 void hf_row_external_start(struct hf_plan *plan, const struct hf_start *start)
 {
     hf_plan_begin_row(plan, HF_ROW_EXTERNAL_START);

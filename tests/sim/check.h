@@ -124,10 +124,12 @@ const char *hfs_check_find_task(const struct hfs_check *check, const char *agent
  * more of its role run (NULL: none). */
 bool hfs_check_is_full(const struct hfs_check *check, const char *role);
 const char *hfs_check_find_surplus(const struct hfs_check *check);
+/* An agent that was started by leave, which nobody has counted; NULL: none. */
+const char *hfs_check_find_uncounted(const struct hfs_check *check);
 const char *hfs_check_get_live_host(const struct hfs_check *check, const char *agent);
 
 struct hfs_check_counts {
-    uint64_t revisions, starts, resets, completed, adopted, orders;
+    uint64_t revisions, starts, resets, completed, adopted, orders, heirs;
 };
 
 struct hfs_check_counts hfs_check_get_counts(const struct hfs_check *check);

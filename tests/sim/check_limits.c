@@ -76,6 +76,7 @@ void hfs_check_apply_health(struct hfs_check *check, const struct c_change *chan
     bool by_person = check->writer != NULL && check->writer->role == HFS_PERSON;
 
     agent->next_start = health != NULL ? hf_moment_read(health->next_start) : 0;
+    agent->leave = health != NULL ? health->heir_of : 0;
     if (health != NULL && health->end_upto > agent->end_upto)
         agent->end_upto = health->end_upto;
     /* A person who releases it forgets what was counted; so does whoever removes it. */

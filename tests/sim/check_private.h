@@ -55,7 +55,9 @@ struct c_agent {
     int64_t begun_rev;            /* incarnation that a process last began as, and ... */
     char begun_boot[HFS_NAME];    /* ... the agentd that let it go, */
     hf_ms begun_at;               /* and when */
-    struct hf_backoff orders;     /* when starts were ordered */
+    struct hf_backoff orders;     /* when starts were ordered, or made by leave, */
+    int64_t leave;                /* which this life has by its health record; 0: none, */
+    int64_t heir_of;              /* and the last that was made use of */
     hf_ms next_start;             /* that was promised, on the cluster clock; 0: none */
     struct hf_backoff recovered;  /* when tasks of lives that had ended were recovered, */
     int64_t recovered_rev;        /* and the newest of these lives */
@@ -273,6 +275,16 @@ void hfs_check_judge_left(struct hfs_check *check, const struct c_agent *agent,
                           const struct c_change *change);
 void hfs_check_judge_ended(struct hfs_check *check, const struct c_agent *agent,
                            const Holdfast__V1__Exit *exit);
+
+/* check_heirs.c: starts without an order, by leave. Whether this revision makes one; and
+ * whether a task goes over with it. */
+bool hfs_check_is_heir(const struct hfs_check *check, const char *agent);
+void hfs_check_judge_heir(struct hfs_check *check, const struct c_agent *agent);
+void hfs_check_apply_heir(struct hfs_check *check, struct c_agent *agent);
+bool hfs_check_is_inherited(const struct hfs_check *check, const struct c_task *old,
+                            const Holdfast__V1__Task *task);
+void hfs_check_judge_inherited(struct hfs_check *check, const struct c_task *old,
+                               const Holdfast__V1__Task *task, int64_t owner_rev);
 
 /* check_limits.c: limits and backoff. */
 void hfs_check_judge_clock(struct hfs_check *check, const struct c_change *change);

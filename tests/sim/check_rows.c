@@ -97,6 +97,10 @@ static void judge_start(struct hfs_check *check, const struct c_agent *agent,
 
     if (command != NULL && command->deleted)
         return;
+    if (hfs_check_is_heir(check, agent->name)) {
+        hfs_check_judge_heir(check, agent);
+        return;
+    }
     if (agent->commands > 0 && strcmp(agent->command_host, live->host) == 0)
         hfs_check_violate(check, "I8 %s is started on %s beside the start that was ordered",
                           agent->name, live->host);
@@ -143,6 +147,7 @@ static void apply_live(struct hfs_check *check, const struct c_change *change)
     if (live == NULL)
         return;
     agent->forgotten = false;
+    hfs_check_apply_heir(check, agent);
     if (agent->life.create_rev != change->entry->create_rev) {
         agent->life.since = check->world->now;
         agent->life.proven_at = -1;
@@ -179,7 +184,7 @@ static void judge_exit(struct hfs_check *check, const struct c_change *change)
     const Holdfast__V1__Exit *exit = (const Holdfast__V1__Exit *)change->record;
     const struct c_change *live = find_change(check, HF_KEY_AGENT_LIVE, change->key.name);
 
-    if (exit == NULL || exit->incarnation == NULL)
+    if (exit == NULL || exit->incarnation == NULL || hfs_check_is_heir(check, change->key.name))
         return;
     judge_life(check, change, change->key.name, exit->incarnation);
     hfs_check_judge_ended(check, hfs_check_agent(check, change->key.name), exit);
@@ -296,6 +301,8 @@ static void judge_owner(struct hfs_check *check, const struct c_task *old,
         judge_taken(check, old, change, task);
     else if (had && !has)
         judge_dropped(check, old, change);
+    else if (hfs_check_is_inherited(check, old, task))
+        hfs_check_judge_inherited(check, old, task, owner_rev_of(task, change));
     else if (had && old->owner_rev != owner_rev_of(task, change))
         judge_adopted(check, old, change, task);
     else if (had && wrote(old, change->record, HF_WRITER_OWNER) &&
@@ -436,6 +443,11 @@ static void apply_task(struct hfs_check *check, const struct c_change *change)
     if (is_recovery(&before, change, task)) {
         known->resets++;
         known->reset_at = check->world->now;
+    }
+    if (hfs_check_is_inherited(check, &before, task)) {
+        hfs_check_apply_deaths(check, &before);
+        known->resets++;
+        known->reset_at = known->taken_at = check->world->now;
     }
     if (wrote(&before, change->record, HF_WRITER_OPERATOR)) {
         known->resets = 0;

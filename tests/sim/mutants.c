@@ -72,6 +72,10 @@ static const char BY_WITHDRAWAL[] =
     "or "
     "on hold; when that is withdrawn it adopts all of its tasks, or is killed";
 
+static const char BY_LEAVE[] =
+    "M(health) implies it: leave is written while no start is outstanding, and a start is "
+    "ordered with the health record, which then gives leave to nobody";
+
 /* clang-format off */
 #define DROP(NAME, ROW, KIND, COMPARES, PROFILE, ...)                                          \
     { .name = #NAME, .profile = PROFILE,                                                       \
@@ -117,6 +121,13 @@ static const struct hfs_mutant MUTANTS[] = {
     SAME(LOCAL_RESTART, AGENT_SPEC, "leaderless headless", NULL),
     SAME(LOCAL_RESTART, WANTED, "leaderless headless", NULL),
     NONE(LOCAL_RESTART, COMMAND, "orphans", NULL),
+
+    NONE(SUCCEED, AGENT_LIVE, "heirs", NULL),
+    SAME(SUCCEED, AGENT_SPEC, "specs aimed", NULL),
+    SAME(SUCCEED, WANTED, "stops aimed", NULL),
+    NONE(SUCCEED, COMMAND, "heirs aimed", BY_LEAVE),
+    SAME(SUCCEED, HEALTH, "heirs", NULL),
+    SAME(SUCCEED, TASK, "cancelled", NULL),
 
     LIFE(REAP, "orders people aimed", NULL),
     LIFE(CLAIM, "aimed", NULL),
@@ -237,6 +248,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_HELD, NULL, NULL),
     RULE(NO_START_COUNT, NULL, NULL),
     RULE(NO_RECOVER_COUNT, NULL, NULL),
+    RULE(NO_HEIR_COUNT, NULL, NULL),
     RULE(NO_OUTSTANDING, "orders", NULL),
     RULE(NO_WITHDRAW, "calm", NULL),
     RULE(NO_TAKE_BACK, "lazy", NULL),
@@ -260,6 +272,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(START_JEOPARDY, NULL, NULL),
     RULE(CLAIM_JEOPARDY, "pauses", NULL),
     RULE(ANY_RESERVED, NULL, NULL),
+    RULE(ANY_LEAVE, NULL, NULL),
     RULE(CLOCK_UNWRITTEN, "clocks", NULL, .aim = { HF_ROW_WRITE, HF_KEY_CLOCK, MOD | TEXT }),
     RULE(NO_FENCE_KILL, "kills", NULL),
     RULE(NO_FENCE, "calm", NULL),

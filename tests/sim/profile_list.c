@@ -584,6 +584,7 @@ static const struct hfs_profile PROFILES[] = {
       .agents = 5,
       .one_role = true,
       .calm = true },
+    { .name = "heirs", .plot = HFS_PLOT_HEIRS, .hosts = 2, .controllers = 1, .agents = 4 },
     { .name = "clocks",
       .plot = HFS_PLOT_CLOCKS,
       .hosts = 2,

@@ -269,6 +269,30 @@ static void plot_guests(struct hfs_run *run, struct hfs_random *dice)
         add(run, dice, HFS_FAULT_CRASH_LINK, at + WAIT_MS + 500 + draw(dice, SECOND), host);
 }
 
+/* Everybody works, has leave, and is killed; what follows by leave is kept back. Then nobody
+ * leads for so long that agentd starts them by itself; or no host is to start anything when who
+ * leads has waited long enough. */
+static void plot_heirs(struct hfs_run *run, struct hfs_random *dice)
+{
+    hf_ms at = 12 * SECOND;
+    bool headless = hfs_random_percent(dice, 50);
+
+    run->duration = at + 60 * SECOND;
+    work_alone(run);
+    submit_before(run, 4 * SECOND);
+    submit_more(run, dice, SECOND, 3 * SECOND);
+    add_for(run, dice, HFS_FAULT_LATE, 1, run->duration, LATEST)->b = LATE_B;
+    for (unsigned i = 0; headless && i < run->cluster.controllers; i++)
+        add_for(run, dice, HFS_FAULT_CUT_CONTROLLER, at, 50 * SECOND, i);
+    for (unsigned i = 0; i < run->cluster.agent_count; i++) {
+        run->cluster.agents[i].kind = HFS_WORKER;
+        add(run, dice, HFS_FAULT_KILL_AGENT, at + (headless ? draw(dice, 5 * SECOND) : 1), i);
+    }
+    for (unsigned i = 0; !headless && i < run->cluster.hosts; i++)
+        add_for(run, dice, HFS_FAULT_GARBAGE, at + 100 + draw(dice, SECOND / 2), 20 * SECOND,
+                HFS_FAULT_OF_HOST + i);
+}
+
 void hfs_profile_plot(struct hfs_run *run, struct hfs_random *dice, enum hfs_plot plot)
 {
     switch (plot) {
@@ -282,6 +306,7 @@ void hfs_profile_plot(struct hfs_run *run, struct hfs_random *dice, enum hfs_plo
     case HFS_PLOT_RETURNS: plot_returns(run, dice); break;
     case HFS_PLOT_RELEASES: plot_releases(run, dice); break;
     case HFS_PLOT_RATES: plot_rates(run, dice); break;
+    case HFS_PLOT_HEIRS: plot_heirs(run, dice); break;
     case HFS_PLOT_LOSSES: plot_losses(run, dice); break;
     case HFS_PLOT_GUESTS: plot_guests(run, dice); break;
     }

@@ -465,6 +465,18 @@ static void look_at_limits(struct hfs_rest *rest)
     complain(rest, "surplus", EXCUSE_NONE, 0, why);
 }
 
+static void look_at_heirs(struct hfs_rest *rest)
+{
+    char why[5 * HFS_TEXT];
+    const char *agent = hfs_check_find_uncounted(rest->cluster->check);
+
+    if (agent == NULL)
+        return;
+    (void)snprintf(why, sizeof why,
+                   "I11 %.40s was started again by leave, and nobody counts it", agent);
+    complain(rest, "uncounted", EXCUSE_NONE, 0, why);
+}
+
 /* One that stands still for good while another one lives is left over, too. */
 static void look_at_ghosts(struct hfs_rest *rest)
 {
@@ -515,6 +527,7 @@ enum hfs_rest_verdict hfs_rest_look(struct hfs_rest *rest, char *ret_why, size_t
     look_at_agents(rest);
     look_at_ghosts(rest);
     look_at_limits(rest);
+    look_at_heirs(rest);
     if (hfs_person_count(rest->cluster) > 0)
         complain(rest, "person", EXCUSE_NONE, 0, "an errand of the person is not done");
     rest->looked_at = now;

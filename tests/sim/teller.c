@@ -235,18 +235,21 @@ static void tell_agent_live(struct told *told, const struct change *change)
     same = last != NULL && strcmp(last->instance, live->instance_id) == 0;
     add_life(told->teller, change, live->instance_id);
     say(told, "%s is live on %s%s%s", life_name(told->teller, agent, 0, name), live->host,
-        find_change(told, HF_KEY_COMMAND, agent) != NULL ? ", as ordered" : "",
+        find_change(told, HF_KEY_COMMAND, agent) != NULL      ? ", as ordered"
+        : find_change(told, HF_KEY_AGENT_EXIT, agent) != NULL ? ", by leave"
+                                                              : "",
         same ? ": the same process" : "");
 }
 
 static void tell_exit(struct told *told, const struct change *change)
 {
     const Holdfast__V1__Exit *exit = (const Holdfast__V1__Exit *)change->after;
+    const struct change *live = find_change(told, HF_KEY_AGENT_LIVE, change->key.name);
     int64_t rev = 0;
     char name[HFS_TEXT + 16], how[64] = "";
 
-    if (exit == NULL)
-        return;
+    if (exit == NULL || (live != NULL && live->after != NULL))
+        return; /* that its heir is here is told already */
     if (exit->incarnation != NULL)
         rev = exit->incarnation->create_revision;
     if (exit->signal != 0)
@@ -257,6 +260,8 @@ static void tell_exit(struct told *told, const struct change *change)
         rev != 0 ? life_name(told->teller, change->key.name, rev, name) : change->key.name,
         value_name(&holdfast__v1__exit__kind__descriptor, (int)exit->kind), how);
     say_evidence(told, exit->n_evidence, exit->evidence);
+    if (exit->succession != NULL && !exit->succession->done)
+        say(told, "  next: its heir is started with %s, by leave", exit->succession->task);
 }
 
 static void tell_wanted(struct told *told, const struct change *change)
@@ -281,6 +286,9 @@ static void tell_health(struct told *told, const struct change *change)
 
     if (after == NULL || (after->why[0] == '\0' && before == NULL))
         return; /* counters, before there was anything to say */
+    if (after->heir_of != 0 && (before == NULL || before->heir_of != after->heir_of))
+        say(told, "%s may be succeeded at once",
+            life_name(told->teller, change->key.name, 0, name));
     if (before != NULL && before->state == after->state && before->held == after->held &&
         strcmp(before->why, after->why) == 0 && before->end_upto == after->end_upto &&
         (before->next == NULL) == (after->next == NULL) &&
@@ -331,6 +339,8 @@ static void tell_task(struct told *told, const struct change *change)
     if (before->owner != NULL && after->owner != NULL &&
         strcmp(from, owner_name(told->teller, after->owner, to)) != 0)
         say(told, "%s: %s hands over to %s", task, from, to);
+    if (before->owner != NULL && after->owner != NULL && after->attempt > before->attempt)
+        say(told, "  attempt %d", after->attempt);
     if (before->owner != NULL && after->owner == NULL && after->state <= before->state)
         say(told, "  taken from %s, attempt %d", from, after->attempt);
     if (strcmp(before->reserved_for, after->reserved_for) != 0 && after->owner == NULL)

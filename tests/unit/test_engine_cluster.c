@@ -358,6 +358,8 @@ static const struct {
     { FIELD(avoid_host), -1, "engine.avoid_host must not be negative" },
     { FIELD(unknown_pause), 0, "engine.unknown_pause and engine.told_within must be positive" },
     { FIELD(told_within), 0, "engine.unknown_pause and engine.told_within must be positive" },
+    { FIELD(heir_within), -1, "engine.heir_within must be 0..60 s" },
+    { FIELD(heir_within), 60001, "engine.heir_within must be 0..60 s" },
     { FIELD(settle_after), -1, "engine.settle_after must be 0..1 s" },
     { FIELD(settle_after), 1001, "engine.settle_after must be 0..1 s" },
     { FIELD(health_every), -1,

@@ -220,6 +220,26 @@ START_TEST(local_restart)
 }
 END_TEST
 
+START_TEST(succeed)
+{
+    struct hf_start start = make_start();
+    Holdfast__V1__Exit exit = HOLDFAST__V1__EXIT__INIT;
+
+    hf_row_succeed(
+        &plan, &start,
+        &(struct hf_succession){
+            .health = { .mod_rev = 21 }, .task = seen_task, .reason = "", .exit = &exit });
+    expect("if absent(agents/a/live), mod(agents/a/spec) = 4, mod(wanted/a) = 0, "
+           "absent(commands/h/a), mod(health/a) = 21, mod(tasks/t) = 17 then "
+           "put agents/a/live, put agents/a/exit, put tasks/t");
+    ck_assert_int_eq(plan.writes[0].lease, 0x2a);
+    ck_assert_int_eq(plan.writes[1].lease, 0);
+    ck_assert_ptr_nonnull(strstr(plan.writes[2].value, "\"state\":\"acknowledged\""));
+    ck_assert_ptr_nonnull(strstr(plan.writes[2].value, "\"attempt\":2"));
+    ck_assert_ptr_nonnull(strstr(plan.writes[2].value, "\"createRevision\":\"0\""));
+}
+END_TEST
+
 START_TEST(external_start)
 {
     struct hf_start start = make_start();
@@ -803,6 +823,7 @@ int main(void)
     tcase_add_test(t, start_by_command_without_a_task);
     tcase_add_test(t, boot_start);
     tcase_add_test(t, local_restart);
+    tcase_add_test(t, succeed);
     tcase_add_test(t, external_start);
     tcase_add_test(t, reap);
     tcase_add_test(t, claim);
