@@ -141,8 +141,8 @@ static void write_counters(struct hf_buf *out, const struct ctl_counters *counte
                       (double)counters->joins);
     hf_metrics_single(out, "holdfast_agent_ends_total", "counter", "Lives that ended.",
                       (double)counters->ends);
-    hf_metrics_single(out, "holdfast_restarts_total", "counter", "Starts that were ordered.",
-                      (double)counters->starts);
+    hf_metrics_single(out, "holdfast_restarts_total", "counter",
+                      "Starts that were ordered, or made by leave.", (double)counters->starts);
     hf_metrics_single(out, "holdfast_task_resets_total", "counter",
                       "Tasks that were taken from an owner that was gone.",
                       (double)counters->resets);

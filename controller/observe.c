@@ -131,8 +131,12 @@ static void count_task(struct ctl_observer *observer, const struct hf_task *task
 {
     const Holdfast__V1__Task *before = task != NULL ? hf_task_record(task) : NULL;
 
-    if (before != NULL && next->attempt > before->attempt)
-        observer->counters.resets++;
+    if (before == NULL || next->attempt <= before->attempt)
+        return;
+    observer->counters.resets++;
+    /* With an heir that was started without an order. */
+    if (next->owner != NULL)
+        observer->counters.starts++;
 }
 
 static void count_event(struct ctl_observer *observer, const Holdfast__V1__Event *event)

@@ -12,7 +12,7 @@
 /* Records that cannot be read are logged by key, but not without end. */
 #define CTL_BAD_LOGGED 64
 
-#define CTL_EVENT_KINDS 17 /* of Holdfast__V1__Event__Kind */
+#define CTL_EVENT_KINDS 20 /* of Holdfast__V1__Event__Kind */
 
 /* One write that was sent, or whose change is not told yet. */
 struct ctl_sent {

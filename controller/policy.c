@@ -82,6 +82,18 @@ static const struct hf_option TABLE[] = {
         .help = "The time in which starts count for restart.limit.",
     },
     {
+        .key = "restart.leave",
+        .flag = "restart-leave",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct ctl_policy, restart.leave),
+        .max = 60000,
+        .preset = "1s",
+        .help = "An agent that crashes at its first task is started again by its own "
+                "agentd, by leave that the leader gave in advance. So long the leader waits "
+                "for that before it orders the start; 0s: no leave is given, and every start "
+                "is ordered.",
+    },
+    {
         .key = "recovery.backoff",
         .flag = "recovery-backoff",
         .value = "DURATION,...",
@@ -433,6 +445,7 @@ int ctl_policy_get(const struct ctl_policy *set, struct hf_engine_policy *ret_po
         return rc;
     set_restart(set, &policy.restart);
     set_storm(set, &policy.storm);
+    policy.heir_within = set->restart.leave;
     policy.stall.progress_max = set->task.progress_max;
     policy.stall.inquiry_answer = set->task.inquiry_answer;
     policy.task = (struct hf_task_policy){ .start_within = set->task.start_within,

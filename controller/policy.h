@@ -13,7 +13,7 @@ struct ctl_policy {
         hf_ms base, cap, forget_after;
         int64_t factor;
         int64_t limit;
-        hf_ms window;
+        hf_ms window, leave;
     } restart;
     struct {
         struct hf_strings backoff;

@@ -55,6 +55,7 @@ static const struct {
     { "--restart-forget-after", "2m", FIELD(restart.backoff.forget_after), 120000 },
     { "--restart-limit", "7", FIELD(restart.limit), 7 },
     { "--restart-window", "1h", FIELD(restart.window), 3600000 },
+    { "--restart-leave", "0s", FIELD(heir_within), 0 },
     { "--recovery-backoff", "8s", FIELD(recover.backoff.list[0]), 8000 },
     { "--recovery-backoff", "8s", FIELD(recover.backoff.list[1]), 16000 },
     { "--recovery-backoff", "8s", FIELD(recover.backoff.list[2]), 32000 },
