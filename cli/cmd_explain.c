@@ -70,6 +70,23 @@ static int learn(struct cli *cli, const char *name, struct agent *agent)
     return rc;
 }
 
+/* What followed without an order. */
+static const char *describe_heir(const struct agent *agent)
+{
+    const Holdfast__V1__Exit *end = (const Holdfast__V1__Exit *)agent->exit.message;
+    const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
+
+    if (end->succession == NULL)
+        return "";
+    if (!end->succession->done)
+        return "; its agentd starts it again at once, with the leader's leave";
+    return health != NULL && health->heir_of == end->succession->heir_of
+               ? "; restarted at once by its agentd, with the leader's leave, and not counted "
+                 "yet"
+               : "; restarted at once by its agentd, with the leader's leave; counted by the "
+                 "leader";
+}
+
 static int add_life(struct cli_chain *chain, struct agent *agent)
 {
     const Holdfast__V1__Live *live = (const Holdfast__V1__Live *)agent->live.message;
@@ -86,9 +103,9 @@ static int add_life(struct cli_chain *chain, struct agent *agent)
         rc = cli_chain_add(
             chain, end->n_evidence > 0 ? end->evidence[0]->at : NULL, agent->exit.seen.mod_rev,
             take(&agent->exit), EVIDENCE(end), end->n_evidence,
-            "%s: life %lld ended (status %d, signal %d)", cli_exit_name(end->kind),
+            "%s: life %lld ended (status %d, signal %d)%s", cli_exit_name(end->kind),
             end->incarnation != NULL ? (long long)end->incarnation->create_revision : 0,
-            end->status, end->signal);
+            end->status, end->signal, describe_heir(agent));
     return rc;
 }
 

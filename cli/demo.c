@@ -135,6 +135,10 @@ static void on_exit_record(struct cli_demo *demo, const Holdfast__V1__Exit *reco
     if (record->incarnation == NULL ||
         record->incarnation->create_revision != demo->victim.born)
         return;
+    if (record->succession != NULL && record->succession->done) {
+        cli_demo_tell(demo, "its agentd started it again at once: the leader had given leave");
+        return;
+    }
     cli_demo_tell(demo, "agentd saw it end and wrote it down: %s%s%s",
                   kind != NULL ? kind->name : "?", record->n_evidence > 0 ? ", " : "",
                   record->n_evidence > 0 ? record->evidence[0]->text : "");

@@ -10,6 +10,7 @@ enum cli_colour cli_event_colour(Holdfast__V1__Event__Kind kind)
     case HOLDFAST__V1__EVENT__KIND__suspect:
     case HOLDFAST__V1__EVENT__KIND__reset:
     case HOLDFAST__V1__EVENT__KIND__restart_ordered:
+    case HOLDFAST__V1__EVENT__KIND__succeeded:
     case HOLDFAST__V1__EVENT__KIND__storm: return CLI_WARN;
     case HOLDFAST__V1__EVENT__KIND__ended:
     case HOLDFAST__V1__EVENT__KIND__held:
