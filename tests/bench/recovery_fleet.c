@@ -300,7 +300,7 @@ double hfb_fleet_fail_over(struct hfb_fleet *fleet, int signal)
 /* Traces. */
 
 static const char *const STEPS[] = {
-    "kill -9 to the death in etcd",       "task reset, start ordered",
+    "kill -9 to the death in etcd",       "task reset, start ordered (0: by leave)",
     "successor registered with the task", "its main()",
     "checkpoint read and verified",       "in all"
 };
@@ -308,7 +308,9 @@ enum { STEP_COUNT = sizeof STEPS / sizeof STEPS[0] };
 
 static double step_of(const struct hfb_trace *trace, unsigned step)
 {
-    const int64_t at[] = { trace->killed,  trace->written, trace->ordered,
+    /* By leave no start is ordered. */
+    const int64_t ordered = trace->ordered != 0 ? trace->ordered : trace->written;
+    const int64_t at[] = { trace->killed,  trace->written, ordered,
                            trace->started, trace->begun,   trace->held };
 
     return (double)(step + 1 == STEP_COUNT ? trace->held - trace->killed
