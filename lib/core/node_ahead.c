@@ -186,7 +186,9 @@ static int look_at_chain(struct hf_node *node, struct node_agent *a, struct hf_i
 
 int hf_node_look_ahead(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
-    if (a->spare.process != PROCESS_NONE && node->now >= a->spare.until)
+    /* What may be registered by now is kept until that is known. */
+    if (a->spare.process != PROCESS_NONE && node->now >= a->spare.until &&
+        a->heir.flight.token == 0)
         return discard_spare(a, ret);
     if (a->spare.process != PROCESS_NONE)
         hf_node_wake(a, a->spare.until);

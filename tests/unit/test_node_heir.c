@@ -268,6 +268,23 @@ START_TEST(the_heir_is_sent_while_the_end_is_under_way)
 }
 END_TEST
 
+/* Who leads does not wait for so long. */
+START_TEST(an_end_that_takes_too_long_has_no_heir)
+{
+    at_work();
+    w.quiet = false;
+    w.fate = WITHHOLD; /* the end, and so the start is refused */
+    die();
+    run_node();
+    wait(1500);
+    ck_assert_ptr_nonnull(strstr(w.log, "discard a#2\n"));
+    arrive();
+    wait(100);
+    ck_assert_int_eq(count_begun(), 0);
+    ck_assert_ptr_null(get("agents/a/live"));
+}
+END_TEST
+
 /* Whatever becomes of the answer: the process that etcd shows, or none. */
 START_TEST(an_heir_whose_start_has_no_outcome_begins_once)
 {
@@ -294,6 +311,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_task_that_was_recovered_goes_by_order);
     tcase_add_loop_test(t, what_changes_between_end_and_start_prevents_it, 0, COUNT(BETWEEN));
     tcase_add_test(t, the_heir_is_sent_while_the_end_is_under_way);
+    tcase_add_test(t, an_end_that_takes_too_long_has_no_heir);
     tcase_add_loop_test(t, an_heir_whose_start_has_no_outcome_begins_once, 0, 2);
     tcase_add_test(t, an_order_is_served_where_the_heir_was_refused);
     tcase_add_test(t, the_end_of_an_heir_tells_of_a_start_that_is_not_counted);
