@@ -11,13 +11,24 @@ int64_t hf_engine_restored(const struct hf_task *task)
     return seq_of(hf_task_record(task)->restored);
 }
 
+/* Whatever was recovered has a record, unless that was by leave and the agent was removed
+ * before anybody counted it: then the task alone tells of it. */
+static struct hf_recover load_recovery(const struct hf_task *task)
+{
+    struct hf_recover recover = hf_recover_load(hf_task_recovery(task));
+
+    if (hf_task_recovery(task) == NULL && hf_task_record(task)->inherited != NULL)
+        recover.attempts = 1;
+    return recover;
+}
+
 void hf_engine_judge_reset(struct hf_engine *e, const struct hf_task *task,
                            const struct hf_death *death, bool successor,
                            struct hf_reset_case *ret_case)
 {
     hf_ms now = hf_engine_clock(e);
     struct hf_reset_case c = {
-        .recover = hf_recover_load(hf_task_recovery(task)),
+        .recover = load_recovery(task),
         .agent = hf_recover_agent_load(hf_agent_health(task->owner)),
         .facts = { .incarnation = death->life,
                    .death = death->kind,

@@ -293,7 +293,8 @@ static void plan_heir(struct node_agent *a, const struct node_live *live,
     succession.done = true;
     exit.succession = &succession;
     hf_row_succeed(plan, &live->start,
-                   &(struct hf_succession){ .health = a->health.seen,
+                   &(struct hf_succession){ .heir_of = a->heir.of,
+                                            .health = a->health.seen,
                                             .task = hf_node_seen_task(task),
                                             .restored = restored,
                                             .reason = "its owner crashed, and its heir was "

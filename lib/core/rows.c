@@ -299,6 +299,7 @@ void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
     hf_plan_begin_row(plan, HF_ROW_RETRY);
     guard_mod(plan, RECOVERY(task->task->id), recovery);
     next.attempt = 0;
+    next.inherited = NULL;
     next.reserved_for = (char *)"";
     next.reason = (char *)"";
     next.next = NULL;
@@ -383,6 +384,7 @@ void hf_row_succeed(struct hf_plan *plan, const struct hf_start *start,
 {
     const struct hf_seen_task *task = &succession->task;
     Holdfast__V1__CheckpointRef from = HOLDFAST__V1__CHECKPOINT_REF__INIT;
+    Holdfast__V1__Task__Inherited inherited = HOLDFAST__V1__TASK__INHERITED__INIT;
     struct owned next;
 
     hf_plan_begin_row(plan, HF_ROW_SUCCEED);
@@ -398,6 +400,8 @@ void hf_row_succeed(struct hf_plan *plan, const struct hf_start *start,
     next.task.restored = task->task->checkpoint != NULL ? &from : NULL;
     next.task.state = HOLDFAST__V1__TASK__STATE__acknowledged;
     next.task.attempt = hf_rows_next_attempt(task->task);
+    inherited.incarnation = succession->heir_of;
+    next.task.inherited = &inherited;
     next.task.reason = (char *)succession->reason;
     put_task(plan, task, &next.task);
 }

@@ -45,7 +45,8 @@ static void heir_comes(int64_t life)
 {
     static const char LIVE[] = "{\"host\":\"h1\",\"instanceId\":\"three\",\"ttl\":\"15s\"}";
     static const char TASK[] = "{\"id\":\"t\",\"role\":\"r\",\"state\":\"acknowledged\","
-                               "\"owner\":{\"agent\":\"a\",\"incarnation\":{}},\"attempt\":1}";
+                               "\"owner\":{\"agent\":\"a\",\"incarnation\":{}},\"attempt\":1,"
+                               "\"inherited\":{\"incarnation\":\"1\"}}";
     char json[400];
 
     rev++;
@@ -313,6 +314,25 @@ START_TEST(a_leader_that_begins_with_nothing_counts_it_as_well)
 }
 END_TEST
 
+/* A person removes what tells of it; the task says how often it was recovered. */
+START_TEST(what_was_recovered_is_known_when_its_owner_was_removed_uncounted)
+{
+    int64_t life = with_leave();
+
+    a_crashes();
+    heir_comes(life);
+    rev++;
+    erase_pair(full_key("agents/a/live"));
+    erase_pair(full_key("agents/a/exit"));
+    erase_pair(full_key("agents/a/spec"));
+    erase_pair(full_key("health/a"));
+    pass(30000);
+    run_engine();
+    ck_assert(has("recoveries/t", "\"attempts\":2"));
+    ck_assert(has("tasks/t", "\"state\":\"queued\""));
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("heirs");
@@ -328,5 +348,6 @@ int main(void)
     tcase_add_test(t, the_next_end_waits_as_if_the_first_start_had_been_ordered);
     tcase_add_test(t, an_heir_that_is_gone_before_anybody_counts_is_counted_first);
     tcase_add_test(t, a_leader_that_begins_with_nothing_counts_it_as_well);
+    tcase_add_test(t, what_was_recovered_is_known_when_its_owner_was_removed_uncounted);
     return run("core/engine_heir", t);
 }

@@ -225,10 +225,12 @@ START_TEST(succeed)
     struct hf_start start = make_start();
     Holdfast__V1__Exit exit = HOLDFAST__V1__EXIT__INIT;
 
-    hf_row_succeed(
-        &plan, &start,
-        &(struct hf_succession){
-            .health = { .mod_rev = 21 }, .task = seen_task, .reason = "", .exit = &exit });
+    hf_row_succeed(&plan, &start,
+                   &(struct hf_succession){ .heir_of = 9,
+                                            .health = { .mod_rev = 21 },
+                                            .task = seen_task,
+                                            .reason = "",
+                                            .exit = &exit });
     expect("if absent(agents/a/live), mod(agents/a/spec) = 4, mod(wanted/a) = 0, "
            "absent(commands/h/a), mod(health/a) = 21, mod(tasks/t) = 17 then "
            "put agents/a/live, put agents/a/exit, put tasks/t");
@@ -237,6 +239,8 @@ START_TEST(succeed)
     ck_assert_ptr_nonnull(strstr(plan.writes[2].value, "\"state\":\"acknowledged\""));
     ck_assert_ptr_nonnull(strstr(plan.writes[2].value, "\"attempt\":2"));
     ck_assert_ptr_nonnull(strstr(plan.writes[2].value, "\"createRevision\":\"0\""));
+    ck_assert_ptr_nonnull(
+        strstr(plan.writes[2].value, "\"inherited\":{\"incarnation\":\"9\"}"));
 }
 END_TEST
 
@@ -749,8 +753,10 @@ END_TEST
 
 START_TEST(cancel_and_retry)
 {
+    Holdfast__V1__Task__Inherited inherited = HOLDFAST__V1__TASK__INHERITED__INIT;
     Holdfast__V1__Task *next;
 
+    task.inherited = &inherited;
     hf_row_cancel(&plan, &seen_task, "no longer needed");
     expect("if mod(tasks/t) = 17 then put tasks/t, delete pending/r/t");
     hf_plan_done(&plan);
@@ -760,6 +766,7 @@ START_TEST(cancel_and_retry)
            "then put tasks/t, put pending/r/t, delete recoveries/t");
     next = written_task();
     ck_assert_int_eq(next->attempt, 0);
+    ck_assert_ptr_null(next->inherited);
     hf_json_free(&next->base);
 }
 END_TEST
