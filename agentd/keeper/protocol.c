@@ -265,7 +265,8 @@ static const char *check_agent(const void *data, size_t rest)
         !is_text(m->exit.evidence, sizeof m->exit.evidence) ||
         !is_text(m->exit.output, sizeof m->exit.output))
         return "a text is not valid";
-    if (m->state > AGENTD_STATE_ENDED || m->fence > AGENTD_FENCE_HOLD || m->blob_len != rest)
+    if (m->state > AGENTD_STATE_ENDED || m->fence > AGENTD_FENCE_HOLD || m->gone > 1 ||
+        m->blob_len != rest)
         return "state, fence or length is out of range";
     return NULL;
 }

@@ -253,7 +253,7 @@ struct agentd_agent {
     uint64_t done_order;             /* and of the latest that is done */
     struct agentd_exit exit;         /* of ENDING, STUCK and ENDED, as far as it is known */
     uint32_t blob_len; /* bytes after this struct, as the last REMEMBER had them */
-    uint32_t reserved;
+    uint32_t gone; /* 1: nothing of it runs any more; before ENDED, its last output is kept */
 };
 
 struct agentd_reply {

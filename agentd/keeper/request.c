@@ -67,7 +67,7 @@ static uint32_t check_room(struct keeper *k, const struct agentd_who *who, const
             return say(ret_why, AGENTD_CODE_EXISTS, "this instance id was used before");
         if (s->forgotten || strcmp(s->a.who.agent, who->agent) != 0)
             continue;
-        if (s->a.state != AGENTD_STATE_ENDED)
+        if (s->a.gone == 0 && s->a.state != AGENTD_STATE_ENDED)
             return say(ret_why, AGENTD_CODE_EXISTS, "the agent has a process");
         ended++;
     }

@@ -193,8 +193,11 @@ void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *s
 
 static void finish(struct keeper_slot *s, int64_t now)
 {
-    if (s->gone_ns == 0)
+    if (s->gone_ns == 0) {
         s->gone_ns = now;
+        s->a.gone = 1;
+        s->dirty = true; /* whoever starts the next one need not wait for the scribe */
+    }
     if ((s->log_open || s->log_due) && now < s->gone_ns + OUTPUT_GRACE) {
         s->look_at = s->gone_ns + OUTPUT_GRACE;
         return;

@@ -236,7 +236,7 @@ static void tell_jeopardy(struct link *link, const struct hf_session_view *view)
 
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
-            if (!p->begun || p->state == AGENTD_STATE_ENDED)
+            if (!p->begun || p->gone)
                 continue;
             HF_LOG_WARN("jeopardy", HF_STR("agent", agent->name), HF_INT("pid", p->pid),
                         HF_INT("incarnation", link_process_incarnation(p)),

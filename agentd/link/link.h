@@ -45,7 +45,8 @@ struct link_process {
     unsigned holders; /* calls that know it */
     bool freed;       /* it goes with the last of them */
     bool begun;       /* it was let go */
-    bool spoken;      /* it has asked something, so its start was none that failed */
+    bool gone;   /* nothing of it runs any more, though the keeper may not have done with it */
+    bool spoken; /* it has asked something, so its start was none that failed */
     bool told_held, told_frozen, told_stuck, told_ended;
     bool is_orphan;    /* made for a link before this one */
     bool discarded;    /* it was told to go */

@@ -170,7 +170,7 @@ static bool tell_end(struct link_process *process)
 static void tell_news(struct link_process *process)
 {
     const struct agentd_exit *exit = &process->exit;
-    bool ended = process->state == AGENTD_STATE_ENDED;
+    bool ended = process->gone;
 
     if (ended && !process->told_held)
         process->told_ended =
@@ -203,7 +203,7 @@ static void log_process(const struct link_process *process, const char *event, c
                 HF_INT("incarnation", link_process_incarnation(process)), HF_STR("why", why));
 }
 
-static void on_state(struct link_process *process, enum agentd_state was)
+static void on_state(struct link_process *process, bool was_gone)
 {
     hf_ms now = link_now(process->agent->link);
 
@@ -216,8 +216,10 @@ static void on_state(struct link_process *process, enum agentd_state was)
         link_api_on_thawed(process, now - process->frozen_at);
         process->frozen_at = 0;
     }
-    if (process->state == AGENTD_STATE_ENDED && was != AGENTD_STATE_ENDED)
+    if (process->gone && !was_gone)
         link_api_on_ended(process);
+    if (process->state == AGENTD_STATE_ENDED)
+        process->agent->link->dirty = true; /* what was told before may be forgotten now */
 }
 
 void link_process_on_agent(const struct agentd_agent *told, const char *blob, void *arg)
@@ -225,7 +227,7 @@ void link_process_on_agent(const struct agentd_agent *told, const char *blob, vo
     struct link *link = arg;
     struct link_process *process = link_process_find(link, &told->who);
     struct link_agent *agent;
-    enum agentd_state was;
+    bool was_gone;
 
     if (process == NULL) { /* of a link before this one */
         agent = link_need_agent(link, told->who.agent);
@@ -239,18 +241,19 @@ void link_process_on_agent(const struct agentd_agent *told, const char *blob, vo
         process->told_held = process->is_orphan = true;
         process->told_frozen = told->state == AGENTD_STATE_FROZEN;
     }
-    was = process->state;
+    was_gone = process->gone;
     process->state = (enum agentd_state)told->state;
+    process->gone = told->gone != 0 || told->state == AGENTD_STATE_ENDED;
     process->pid = told->pid;
     process->start_time = told->start_time;
     process->begun |= told->begun_ns != 0 || told->state == AGENTD_STATE_STARTING ||
                       told->state == AGENTD_STATE_RUNNING;
     process->exit = told->exit;
-    if (process->state == AGENTD_STATE_ENDED)
+    if (process->gone)
         process->code = code_of(&told->exit);
     if (link->runner == NULL)
         return; /* not begun yet: it is part of what the node begins with */
-    on_state(process, was);
+    on_state(process, was_gone);
     tell_news(process);
 }
 
@@ -258,9 +261,7 @@ void link_process_on_agent(const struct agentd_agent *told, const char *blob, vo
  * good time for its successor can be made again. */
 static int rank(const struct link_process *process)
 {
-    bool ended = process->state == AGENTD_STATE_ENDED;
-
-    return process->begun ? (ended ? 2 : 3) : (ended ? 0 : 1);
+    return process->begun ? (process->gone ? 2 : 3) : (process->gone ? 0 : 1);
 }
 
 struct hf_node_held link_process_get_held(const struct link_agent *agent)
@@ -504,7 +505,7 @@ void link_process_act(struct link *link, const struct hf_intent_process *act)
     (void)snprintf(who.agent, sizeof who.agent, "%s", act->agent);
     (void)snprintf(who.instance, sizeof who.instance, "%s", act->instance_id);
     process = link_process_find(link, &who);
-    if (process == NULL || process->state == AGENTD_STATE_ENDED)
+    if (process == NULL || process->gone)
         return;
     switch (act->act) {
     case HF_PROCESS_LET_GO: let_go(process, act); break;
@@ -538,6 +539,7 @@ void link_process_on_refused(uint16_t type, const struct agentd_who *who,
         (void)snprintf(process->exit.evidence, sizeof process->exit.evidence, "%s",
                        reply->text);
         process->state = AGENTD_STATE_ENDED;
+        process->gone = true;
         process->unknown = true; /* the keeper has nothing to forget */
         tell_news(process);
     } else if (type == AGENTD_RELEASE) {
@@ -581,8 +583,8 @@ void link_process_settle(struct link *link, struct link_agent *agent)
             link_channel_order(link->channel, AGENTD_DISCARD, &p->who);
         }
     }
-    if (current == NULL || !current->begun || current->state == AGENTD_STATE_ENDED ||
-        !get_life(agent, &life) || is_same_life(&current->incarnation, &life))
+    if (current == NULL || !current->begun || current->gone || !get_life(agent, &life) ||
+        is_same_life(&current->incarnation, &life))
         return;
     take_life(current, &life);
     (void)link_remember(current); /* the next link finds it in etcd */
@@ -604,7 +606,7 @@ void link_process_end_all(struct link *link)
 {
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
-            if (p->state == AGENTD_STATE_ENDED)
+            if (p->gone)
                 continue;
             link_api_on_stop(p, link->settings->stop_grace);
             if (p->begun)
