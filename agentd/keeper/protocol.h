@@ -112,7 +112,7 @@
     X(OK,        0)                                                                            \
     X(MALFORMED, 1) /* length, text or number outside of what stands here                   */ \
     X(UNKNOWN,   2) /* no such type of message, or no such process                          */ \
-    X(EXISTS,    3) /* the agent has a process that did not end yet, or the id was used     */ \
+    X(EXISTS,    3) /* the agent has a process that may run, or the id was used             */ \
     X(STATE,     4) /* not in this state of the process                                     */ \
     X(FENCED,    5) /* the fence deadline has passed (RELEASE, THAW)                        */ \
     X(LIMIT,     6) /* a limit of this page was reached                                     */ \

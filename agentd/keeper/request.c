@@ -54,6 +54,14 @@ static uint32_t on_memo(struct keeper *k, const void *data, const char **ret_why
     return AGENTD_CODE_OK;
 }
 
+/* What was discarded before it was released is never executed, however long its end takes. */
+static bool may_run(const struct keeper_slot *s)
+{
+    bool is_discarded = !s->released && s->goal == GOAL_GONE;
+
+    return s->a.state != AGENTD_STATE_ENDED && s->a.gone == 0 && !is_discarded;
+}
+
 static uint32_t check_room(struct keeper *k, const struct agentd_who *who, const char **ret_why)
 {
     size_t ended = 0;
@@ -67,7 +75,7 @@ static uint32_t check_room(struct keeper *k, const struct agentd_who *who, const
             return say(ret_why, AGENTD_CODE_EXISTS, "this instance id was used before");
         if (s->forgotten || strcmp(s->a.who.agent, who->agent) != 0)
             continue;
-        if (s->a.gone == 0 && s->a.state != AGENTD_STATE_ENDED)
+        if (may_run(s))
             return say(ret_why, AGENTD_CODE_EXISTS, "the agent has a process");
         ended++;
     }

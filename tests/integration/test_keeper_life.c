@@ -108,6 +108,26 @@ START_TEST(discarded_never_begins)
 }
 END_TEST
 
+/* The next one is asked for in the same breath. */
+START_TEST(discarded_is_in_nobodys_way)
+{
+    struct hft_keeper_spawn spawn = { .agent = "a", .instance = "i1", .script = "exit 0" };
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    ck_assert_uint_eq(hft_keeper_spawn(k, &spawn), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_HELD);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_DISCARD, "a", "i1"), AGENTD_CODE_OK);
+    spawn.instance = "i2";
+    ck_assert_uint_eq(hft_keeper_spawn(k, &spawn), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i2", AGENTD_STATE_HELD);
+    spawn.instance = "i3"; /* which may be released */
+    ck_assert_uint_eq(hft_keeper_spawn(k, &spawn), AGENTD_CODE_EXISTS);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    hft_keeper_done(k);
+}
+END_TEST
+
 START_TEST(what_cannot_be_executed_says_why)
 {
     if (!hft_keeper_begin(k, _i))
@@ -363,6 +383,7 @@ int main(void)
     tcase_add_loop_test(life, held_until_released_and_its_end_is_told, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, the_keeper_goes_first_and_its_agents_do_not, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, discarded_never_begins, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(life, discarded_is_in_nobodys_way, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, what_cannot_be_executed_says_why, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, death_by_signal_is_told, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, nothing_of_the_keeper_is_inherited, 0, HFT_KEEPER_MODES);
