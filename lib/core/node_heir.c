@@ -348,6 +348,7 @@ int hf_node_send_heir(struct hf_node *node, struct node_agent *a, struct hf_inte
     live.live.instance_id = a->spare.instance;
     hf_node_plan(node, ret);
     plan_heir(a, &live, &a->heir.task, a->heir.restored, &ret->plan);
+    ret->plan.at_once = true;
     rc = hf_node_send(node, a, OP_START, "it crashed, and the leader gave leave", ret);
     a->heir.sent = rc != HF_ENOMEM;
     if (rc == NODE_INTENT)

@@ -78,6 +78,9 @@ struct hf_plan {
     const char *ns; /* borrowed */
     enum hf_writer writer;
     enum hf_row row; /* whose guards are being added */
+    /* It is sent although what it touches is being written. Should it come first it is refused,
+     * and whoever sent it counts on that. */
+    bool at_once;
     char op_id[HF_ID_LEN + 1];
     struct hf_plan_guard guards[HF_PLAN_GUARDS];
     size_t guard_count;

@@ -33,9 +33,10 @@ static bool changes_what_touches(const struct hf_flight *a, const struct hf_flig
     return false;
 }
 
-static bool conflict(const struct hf_flight *a, const struct hf_flight *b)
+static bool must_wait_for(const struct hf_flight *flight, const struct hf_flight *earlier)
 {
-    return changes_what_touches(a, b) || changes_what_touches(b, a);
+    return !flight->plan.at_once &&
+           (changes_what_touches(earlier, flight) || changes_what_touches(flight, earlier));
 }
 
 /* Whoever waited for it need not any more; its outcome is told in the next turn. */
@@ -52,7 +53,7 @@ static void answer(struct hf_flight *flight, enum hf_outcome outcome, hf_rev rev
     flight->outcome.err = err;
     runner->stats.writes[outcome]++;
     for (struct hf_flight *later = flight->next; later != NULL; later = later->next) {
-        if (conflict(flight, later))
+        if (must_wait_for(later, flight))
             later->blockers--;
     }
     hf_runner_soon(runner);
@@ -169,7 +170,7 @@ void hf_flight_start(struct hf_runner *runner, struct hf_intent *intent)
     note_keys(flight);
     for (struct hf_flight *earlier = runner->flights; earlier != NULL; earlier = earlier->next)
         flight->blockers +=
-            earlier->state != HF_FLIGHT_ANSWERED && conflict(earlier, flight) ? 1 : 0;
+            earlier->state != HF_FLIGHT_ANSWERED && must_wait_for(flight, earlier) ? 1 : 0;
     *runner->flights_end = flight;
     runner->flights_end = &flight->next;
     runner->stats.flights++;

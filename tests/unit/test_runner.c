@@ -93,6 +93,31 @@ START_TEST(a_write_waits_for_one_that_changes_what_it_guards_and_the_other_way_r
 }
 END_TEST
 
+/* One that counts on what is under way, and is refused where it comes first. */
+START_TEST(a_write_that_goes_at_once_waits_for_nobody_and_is_waited_for)
+{
+    start_agentd();
+    push_write(1, "a", NULL);
+    push_write(2, "a", NULL);
+    toy.intents[toy.count - 1].plan.at_once = true;
+    push_write(3, "a", NULL);
+    hft_script_sync(mirror());
+    turn();
+    ck_assert_uint_eq(hft_script_count(&script), 2);
+    (void)heard();
+    hft_script_answer_txn(hft_script_find(&script, "wanted/a"), true, 0, NULL);
+    turn();
+    ck_assert_uint_eq(hft_script_count(&script), 1); /* 3 waits for both */
+    hft_script_answer_txn(hft_script_find(&script, "wanted/a"), true, 0, NULL);
+    turn();
+    hft_script_answer_txn(hft_script_find(&script, "wanted/a"), true, 0, NULL);
+    turn();
+    ck_assert_str_eq(heard(), "1=done@11 2=done@12 3=done@13 ");
+    ck_assert_uint_eq(hf_runner_get_stats(runner).flights, 0);
+    stop();
+}
+END_TEST
+
 START_TEST(only_so_many_are_sent_at_once)
 {
     static const char *const AGENTS[] = { "a", "b", "c", "d", "e" };
@@ -440,6 +465,7 @@ int main(void)
     tcase_add_test(t, writes_of_one_key_follow_one_another_and_others_go_side_by_side);
     tcase_add_test(t,
                    a_write_waits_for_one_that_changes_what_it_guards_and_the_other_way_round);
+    tcase_add_test(t, a_write_that_goes_at_once_waits_for_nobody_and_is_waited_for);
     tcase_add_test(t, only_so_many_are_sent_at_once);
     tcase_add_test(t, outcomes_are_what_etcd_and_the_marks_say);
     tcase_add_test(t, a_mirror_is_told_of_what_was_written);
