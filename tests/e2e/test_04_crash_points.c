@@ -51,12 +51,13 @@ static void kill_agent_at_work(void)
     hft_fleet_kill_agent(&fleet, "w1");
 }
 
-/* When it has leave. A leader that dies of giving it is followed by one that does. */
+/* When it has leave. A leader that dies of giving it is followed by one that does, when the
+ * lease of the first has run out, and the agent still is at work. */
 static void kill_agent_with_leave(void)
 {
     char leave[60];
 
-    hft_fleet_submit(&fleet, "t", STEPS, 0.25);
+    hft_fleet_submit(&fleet, "t", STEPS, 0.6);
     hft_fleet_until_step(&fleet, "t", 1);
     (void)snprintf(leave, sizeof leave, "\"heirOf\":\"%lld\"",
                    (long long)hft_fleet_look(&fleet, "agents/w1/live").create_rev);
