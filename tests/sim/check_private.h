@@ -159,6 +159,7 @@ struct c_kept {
 /* Something that the audit trail tells. */
 struct c_told {
     uint32_t sense; /* a hash of it */
+    hfs_rev revision;
     hf_ms at;       /* when it was told last, */
     unsigned times; /* and how often, each time soon after the one before */
 };

@@ -37,6 +37,9 @@ void hfs_check_judge_told(struct hfs_check *check, const struct c_change *change
         told = &check->told[check->told_count++ % HFS_TOLD];
         *told = (struct c_told){ .sense = sense, .at = check->world->now };
     }
+    if (told->revision == change->entry->mod_rev)
+        return; /* what happened twice is told twice, in the same words */
+    told->revision = change->entry->mod_rev;
     if (check->world->now - told->at > SOON_MS)
         told->times = 0;
     told->at = check->world->now;

@@ -45,11 +45,6 @@ static const char BY_LIVES[] =
 static const char BY_COMMAND[] =
     "M(command) is the same to the byte, so it is the start that was refused, and the name of "
     "the key says that it is that host: what one agentd of it could not start is refused once";
-static const char BY_RECORD[] =
-    "M(record) implies it, but for a backup: the key is put with the record, so what is there "
-    "while the record is the same was put by the same host, under the lease before; to put "
-    "over "
-    "it takes nothing from anybody";
 static const char BY_JOIN[] =
     "M(record) implies it: a host that comes puts its record with its live key, and whoever "
     "removes it has read the record first, and then that the key is not there";
@@ -96,7 +91,7 @@ static const char BY_LEAVE[] =
 
 static const struct hfs_mutant MUTANTS[] = {
     NONE(SUBMIT, TASK, "aimed", NULL),
-    NONE(JOIN, HOST_LIVE, "relapsed aimed", BY_RECORD),
+    NONE(JOIN, HOST_LIVE, "relapsed aimed", NULL),
     SAME(JOIN, HOST_RECORD, "comebacks", NULL),
     SAME(SPEC, AGENT_SPEC, "aimed", NULL),
 

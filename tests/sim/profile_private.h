@@ -45,7 +45,7 @@ enum hfs_plot {
     HFS_PLOT_RATES,     /* the fleet has another size, again and again, and another past */
     HFS_PLOT_LOSSES,    /* a host is said to be lost, in a past that is forgotten */
     HFS_PLOT_GUESTS,    /* links die after agents that register again on hosts not their own */
-    HFS_PLOT_HEIRS, /* who crashes at work has leave, and nobody leads, or no host is free */
+    HFS_PLOT_HEIRS,     /* who crashes at work has leave; nobody leads, or no host is free */
 };
 
 struct hfs_profile {
