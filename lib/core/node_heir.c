@@ -315,10 +315,13 @@ static bool is_body_known(const struct node_agent *a)
                          strcmp(a->ahead.task, task->id) == 0);
 }
 
+/* Under the lease of the dead life: where that is over, its key is gone without its end, and so
+ * is what is put under it. */
 static bool may_send(const struct hf_node *node, const struct node_agent *a)
 {
-    return is_allowed(node, a, a->heir.of) && !a->heir.sent && a->process == PROCESS_ENDED &&
-           a->flight.op == OP_END && a->spare.process == PROCESS_HELD && node->host_rev != 0 &&
+    return a->life.lease == node->lease.lease && is_allowed(node, a, a->heir.of) &&
+           !a->heir.sent && a->process == PROCESS_ENDED && a->flight.op == OP_END &&
+           a->spare.process == PROCESS_HELD && node->host_rev != 0 &&
            hf_node_task(&a->heir.task) != NULL && is_body_known(a);
 }
 
