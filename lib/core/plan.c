@@ -134,7 +134,12 @@ void hf_plan_guard_same(struct hf_plan *plan, struct hf_key key, int64_t mod_rev
 {
     hf_plan_guard(plan, key, HF_GUARD_MOD, mod_rev);
     if (text.len > 0)
-        add_guard(plan, key, (struct hf_plan_guard){ .what = HF_GUARD_TEXT, .text = text });
+        hf_plan_guard_text(plan, key, text);
+}
+
+void hf_plan_guard_text(struct hf_plan *plan, struct hf_key key, struct hf_bytes text)
+{
+    add_guard(plan, key, (struct hf_plan_guard){ .what = HF_GUARD_TEXT, .text = text });
 }
 
 static bool has_room(struct hf_plan *plan)

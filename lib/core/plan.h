@@ -108,6 +108,8 @@ void hf_plan_guard(struct hf_plan *plan, struct hf_key key, enum hf_guard what, 
  * two writes leave the same op_ids. */
 void hf_plan_guard_same(struct hf_plan *plan, struct hf_key key, int64_t mod_rev,
                         struct hf_bytes text);
+/* It has that text, whenever that was written. */
+void hf_plan_guard_text(struct hf_plan *plan, struct hf_key key, struct hf_bytes text);
 
 /* Puts the record as JSON with this plan's op_id in it, laid over the text that it replaces
  * (empty: none), so that what only a newer program understands survives. */

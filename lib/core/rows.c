@@ -390,6 +390,7 @@ void hf_row_succeed(struct hf_plan *plan, const struct hf_start *start,
     hf_plan_begin_row(plan, HF_ROW_SUCCEED);
     put_live_unordered(plan, start);
     guard_mod(plan, HEALTH(start->agent), &succession->health);
+    hf_plan_guard_text(plan, EXIT(start->agent), succession->exit_text);
     hf_plan_put(plan, EXIT(start->agent), &succession->exit->base, succession->exit_text, 0);
     set_owner(&next, task->task,
               &(struct hf_life){ .agent = start->agent,

@@ -110,18 +110,19 @@ void hf_row_rejoin(struct hf_plan *plan, const struct hf_start *start);
 void hf_row_local_restart(struct hf_plan *plan, const struct hf_start *start);
 
 /* succeed: as boot start, and also M(health) that gives leave to be the heir of the life that
- * crashed, M(task) as that life had it. live; the task acknowledged by the new life with one
- * more attempt, which goes on from `restored` and says whose it was; the exit, which says that
- * the leave is used. The leave names a life that is over for good, and who leads clears it when
- * it has counted the start: so it serves once. An order changes health, and this makes a life:
- * of the two, one comes to pass. */
+ * crashed, the exit to the byte as that life's end wrote it (so it was the last one), M(task)
+ * as that life had it. live; the task acknowledged by the new life with one more attempt, which
+ * goes on from `restored` and says whose it was; the exit, which says that the leave is used.
+ * The leave names a life that is over for good, and who leads clears it when it has counted the
+ * start: so it serves once. An order changes health, and this makes a life: of the two, one
+ * comes to pass. */
 struct hf_succession {
     int64_t heir_of; /* the life that crashed */
     struct hf_seen health;
     struct hf_seen_task task;
     int64_t restored; /* 0: from the beginning */
     const char *reason;
-    struct hf_bytes exit_text; /* as far as it is known */
+    struct hf_bytes exit_text; /* as the end wrote it, or is about to */
     const Holdfast__V1__Exit *exit;
 };
 

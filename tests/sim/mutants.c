@@ -122,6 +122,7 @@ static const struct hfs_mutant MUTANTS[] = {
     SAME(SUCCEED, WANTED, "stops aimed", NULL),
     NONE(SUCCEED, COMMAND, "heirs aimed", BY_LEAVE),
     SAME(SUCCEED, HEALTH, "heirs", NULL),
+    SAME(SUCCEED, AGENT_EXIT, "heirs givers", NULL),
     SAME(SUCCEED, TASK, "cancelled", NULL),
 
     LIFE(REAP, "orders people aimed", NULL),

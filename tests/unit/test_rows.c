@@ -230,9 +230,11 @@ START_TEST(succeed)
                                             .health = { .mod_rev = 21 },
                                             .task = seen_task,
                                             .reason = "",
+                                            .exit_text = { "{}", 2 },
                                             .exit = &exit });
     expect("if absent(agents/a/live), mod(agents/a/spec) = 4, mod(wanted/a) = 0, "
-           "absent(commands/h/a), mod(health/a) = 21, mod(tasks/t) = 17 then "
+           "absent(commands/h/a), mod(health/a) = 21, text(agents/a/exit), "
+           "mod(tasks/t) = 17 then "
            "put agents/a/live, put agents/a/exit, put tasks/t");
     ck_assert_int_eq(plan.writes[0].lease, 0x2a);
     ck_assert_int_eq(plan.writes[1].lease, 0);
