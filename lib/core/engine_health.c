@@ -88,6 +88,11 @@ void hf_health_guard(const struct hf_agent *agent, struct hf_plan *plan)
             (struct hf_key){ HF_KEY_COMMAND, .name = health->command_host, .sub = agent->name },
             HF_GUARD_ABSENT, 0);
     }
+    if (health != NULL && health->heir_of != 0) {
+        hf_plan_begin_row(plan, HF_ROW_NO_HEIR);
+        hf_plan_guard(plan, (struct hf_key){ HF_KEY_AGENT_EXIT, .name = agent->name },
+                      HF_GUARD_MOD, agent->exit.seen.mod_rev);
+    }
 }
 
 void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State state,

@@ -426,7 +426,8 @@ struct hf_health_draft {
 void hf_health_begin(const struct hf_engine *e, const struct hf_agent *agent,
                      struct hf_health_draft *ret_draft);
 /* A start that is no longer outstanding in a draft was concluded from a command that we do not
- * see, and a watch may have lost it: whoever writes the draft makes sure of it. */
+ * see, and a leave that was not used from an exit that does not say so; a watch may have lost
+ * either: whoever writes the draft makes sure of it. */
 void hf_health_guard(const struct hf_agent *agent, struct hf_plan *plan);
 /* `next` NULL: nothing by itself; `at` of the cluster clock, 0: no time. */
 void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State state,

@@ -39,6 +39,7 @@ enum hf_guard {
     X(WRITE) X(CLOSE) X(OPERATE) X(LEAD) X(EVENT)                                              \
     X(LEAVE)                      /* agentd: its host's record, when it ends for good */       \
     X(NO_START)                   /* beside a health record: the host it names has no start */ \
+    X(NO_HEIR)                    /* likewise: the leave that it gave was not used meanwhile */ \
     X(CAMPAIGN) X(RESIGN)         /* io/candidate */                                           \
     X(PROOF)                      /* io/proof */
 /* clang-format on */

@@ -203,6 +203,7 @@ static const struct hfs_mutant MUTANTS[] = {
     TERM(LEAD, "aimed terms", NULL),
     NONE(EVENT, EVENT, "aimed", NULL),
     NONE(NO_START, COMMAND, "unheard", NULL),
+    SAME(NO_HEIR, AGENT_EXIT, "overlooked heirs", NULL),
     DROP(RESIGN_TERM, RESIGN, LEADER, CREATE | LEASE, "resigns", NULL),
     NONE(CAMPAIGN, LEADER, "aimed", NULL),
     DROP(PROOF_LIFE, PROOF, AGENT_LIVE, CREATE | LEASE, "lies", BY_HOST),
