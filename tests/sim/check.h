@@ -39,7 +39,8 @@ void hfs_check_sent(struct hfs_check *check, const struct hfs_process *from,
 
 /* A Txn is kept back, with every other attempt at it: whoever sent it waits for what becomes of
  * it. */
-void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter);
+void hfs_check_withheld(struct hfs_check *check, const struct hfs_process *from,
+                        const struct hfs_letter *letter);
 
 /* No controller removes an agent sooner than so long after its end, or after it was made known.
  */

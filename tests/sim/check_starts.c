@@ -63,12 +63,29 @@ void hfs_check_sent(struct hfs_check *check, const struct hfs_process *from,
         task->sent_at = check->world->now;
 }
 
-void hfs_check_withheld(struct hfs_check *check, const struct hfs_letter *letter)
+/* Whoever takes a start back blames the host for it, also when that does not come to pass. */
+static void note_blamed(struct hfs_check *check, const struct hfs_ops *ops)
+{
+    char scratch[HF_KEY_SIZE];
+    struct hf_key key;
+
+    for (size_t i = 0; i < ops->count; i++) {
+        if (ops->list[i].kind == HFS_DELETE &&
+            hf_key_parse(check->ns, ops->list[i].erase.key, scratch, &key, NULL) == HF_OK &&
+            key.kind == HF_KEY_COMMAND)
+            hfs_check_host(check, key.name)->avoided_at = check->world->now;
+    }
+}
+
+void hfs_check_withheld(struct hfs_check *check, const struct hfs_process *from,
+                        const struct hfs_letter *letter)
 {
     struct c_task *task = task_of(check, letter);
 
     if (task != NULL)
         task->withheld_at = check->world->now;
+    if (from->role == HFS_CONTROLLER)
+        note_blamed(check, &letter->request->txn.then);
 }
 
 /* Nothing is decided about it while what became of that is not known. */

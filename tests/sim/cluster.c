@@ -94,7 +94,7 @@ static void on_served(const struct hfs_process *from, struct hfs_letter *letter,
 static void on_withheld(const struct hfs_process *from, const struct hfs_letter *letter,
                         void *arg)
 {
-    hfs_check_withheld(((struct hfs_cluster *)arg)->check, letter);
+    hfs_check_withheld(((struct hfs_cluster *)arg)->check, from, letter);
     hfs_provoke(arg, from, letter);
 }
 
