@@ -49,6 +49,7 @@ struct link_process {
     bool spoken; /* it has asked something, so its start was none that failed */
     bool told_held, told_frozen, told_stuck, told_ended;
     bool is_orphan;    /* made for a link before this one */
+    bool is_spare;     /* as well, and held: whether it is needed is for the node to say */
     bool discarded;    /* it was told to go */
     bool unknown;      /* the keeper never had it */
     bool recalled;     /* what an earlier link wrote of what it said is part of `said` */

@@ -264,19 +264,33 @@ static int rank(const struct link_process *process)
     return process->begun ? (process->gone ? 2 : 3) : (process->gone ? 0 : 1);
 }
 
+/* What was made for the successor of one that has ended, by a link before this one, whose start
+ * may have been registered since. */
+static void hand_over_spare(struct link_process *spare, struct hf_node_held *held)
+{
+    spare->is_spare = true;
+    held->spare_id = spare->who.instance;
+    held->spare_pid = spare->pid;
+    held->spare_start_time = (int64_t)spare->start_time;
+}
+
 struct hf_node_held link_process_get_held(const struct link_agent *agent)
 {
     struct hf_node_held held = { .started = agent->started,
                                  .spec_written = agent->spec_written };
-    const struct link_process *best = NULL;
+    struct link_process *best = NULL;
 
-    for (const struct link_process *p = agent->processes; p != NULL; p = p->next) {
+    for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
         if (p->state != AGENTD_STATE_MAKING && !link_process_is_abandoned(p) &&
             (best == NULL || rank(p) > rank(best)))
             best = p;
     }
     if (best == NULL)
         return held;
+    for (struct link_process *p = agent->processes; p != NULL && best->gone; p = p->next) {
+        if (p != best && p->state == AGENTD_STATE_HELD && !link_process_is_abandoned(p))
+            hand_over_spare(p, &held);
+    }
     held.instance_id = best->who.instance;
     held.pid = best->pid;
     held.start_time = (int64_t)best->start_time;
@@ -578,7 +592,7 @@ void link_process_settle(struct link *link, struct link_agent *agent)
         tell_news(p);
         if (p != current && p->state == AGENTD_STATE_ENDED && (p->told_ended || !p->begun))
             on_end_written(link, p);
-        else if (p != current && !p->begun && p->is_orphan && !p->discarded) {
+        else if (p != current && !p->begun && p->is_orphan && !p->is_spare && !p->discarded) {
             p->discarded = true; /* the link that wanted it is gone */
             link_channel_order(link->channel, AGENTD_DISCARD, &p->who);
         }

@@ -24,10 +24,22 @@ void hf_node_keep_text(char out[NODE_TEXT_SIZE], const char *text)
                    from);
 }
 
+static void take_over_spare(struct node_agent *a, const struct hf_node_held *held)
+{
+    if (held->spare_id == NULL)
+        return;
+    a->spare = (struct node_spare){ .process = PROCESS_HELD,
+                                    .pid = held->spare_pid,
+                                    .start_time = held->spare_start_time,
+                                    .until = NODE_SPARE_UNSEEN };
+    (void)snprintf(a->spare.instance, sizeof a->spare.instance, "%s", held->spare_id);
+}
+
 /* What the keeper held when the link before this one went. Whether its registration still
  * stands is seen when the lease and the mirror have spoken. */
 static void take_over(struct node_agent *a, const struct hf_node_held *held)
 {
+    take_over_spare(a, held);
     a->started = a->boot_over = held->started;
     a->spec_stood =
         held->spec_written && !held->begun; /* what runs is registered with its spec */

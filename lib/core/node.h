@@ -80,7 +80,12 @@ struct hf_node_held {
     int32_t generation;
     bool leaving;           /* it said goodbye, ... */
     const char *leave_text; /* ... and why; may be NULL */
-    bool started;           /* this agentd has let a process of this agent go before */
+    /* Of one that has ended: what was made in good time for its successor, and is held. It may
+     * have been registered. NULL: nothing. */
+    const char *spare_id;
+    int32_t spare_pid;
+    int64_t spare_start_time;
+    bool started;      /* this agentd has let a process of this agent go before */
     bool spec_written; /* ... or has seen its spec in etcd: where it is missing, it was removed
                         */
 };

@@ -186,11 +186,15 @@ static int look_at_chain(struct hf_node *node, struct node_agent *a, struct hf_i
 
 int hf_node_look_ahead(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
+    bool is_told = node->synced && node->lease.lease != 0;
+
     /* What may be registered by now is kept until that is known. */
-    if (a->spare.process != PROCESS_NONE && node->now >= a->spare.until &&
-        a->heir.flight.token == 0)
+    if (a->spare.until == NODE_SPARE_UNSEEN && is_told)
+        a->spare.until = node->now + node->policy.retry;
+    if (a->spare.process != PROCESS_NONE && a->spare.until != NODE_SPARE_UNSEEN &&
+        node->now >= a->spare.until && a->heir.flight.token == 0)
         return discard_spare(a, ret);
-    if (a->spare.process != PROCESS_NONE)
+    if (a->spare.process != PROCESS_NONE && a->spare.until != NODE_SPARE_UNSEEN)
         hf_node_wake(a, a->spare.until);
     if (a->ahead.stage == AHEAD_NONE)
         return NODE_GO_ON;

@@ -257,7 +257,7 @@ void hf_node_recognise_heir(const struct hf_node *node, struct node_agent *a)
         return;
     if (a->heir.flight.token != 0) {
         hf_node_inherit(a);
-    } else {
+    } else if (a->flight.token == 0) {
         hf_node_forget_process(a);
         hf_node_take_spare(a);
     }

@@ -189,13 +189,16 @@ struct node_ahead {
     int64_t recovery_rev; /* of the command that its recovery was read for */
 };
 
+/* Whether etcd shows it is not known yet: it was made for a link before this one. */
+#define NODE_SPARE_UNSEEN ((hf_ms)-1)
+
 /* A process that was made for an order which is expected while the end of the one before it is
  * written. */
 struct node_spare {
     enum node_process process; /* NONE, MAKING or HELD */
     int32_t pid;
     int64_t start_time;
-    hf_ms until; /* then it is discarded, unless there is something to start */
+    hf_ms until; /* then it is discarded, unless there is something to start, or UNSEEN */
     char instance[HF_ID_LEN + 1];
 };
 

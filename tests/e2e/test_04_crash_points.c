@@ -140,7 +140,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *leaders = tcase_create("leaders"), *links = tcase_create("links");
+    TCase *leaders = tcase_create("leaders"), *givers = tcase_create("givers"),
+          *links = tcase_create("links");
 
     tcase_add_checked_fixture(leaders, setup, teardown);
     tcase_set_timeout(leaders, 240);
@@ -148,7 +149,9 @@ int main(void)
         leaders,
         a_leader_that_dies_at_a_point_of_a_recovery_is_followed_by_one_that_finishes_it, 0,
         sizeof LEADERS / sizeof LEADERS[0]);
-    tcase_add_loop_test(leaders,
+    tcase_add_checked_fixture(givers, setup, teardown);
+    tcase_set_timeout(givers, 240);
+    tcase_add_loop_test(givers,
                         a_leader_that_dies_before_it_has_counted_is_followed_by_one_that_counts,
                         0, sizeof GIVERS / sizeof GIVERS[0]);
     tcase_add_checked_fixture(links, setup, teardown);
@@ -156,5 +159,5 @@ int main(void)
     tcase_add_loop_test(
         links, a_link_that_dies_at_a_point_of_a_recovery_is_followed_by_one_that_finishes_it, 0,
         2 * LINK_POINTS);
-    return hft_suite_run("e2e: crash points", leaders, links, NULL);
+    return hft_suite_run("e2e: crash points", leaders, givers, links, NULL);
 }

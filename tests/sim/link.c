@@ -360,15 +360,29 @@ void hfs_links_done(struct hfs_cluster *cluster)
     }
 }
 
+/* What was made in good time for the successor of one that has ended. */
+static void add_spare(const struct hfs_host *host, const struct hfs_agent_config *config,
+                      struct hf_node_held *held)
+{
+    for (const struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
+        if (agent->config != config || !agent->held || agent->begun || agent->ended)
+            continue;
+        held->spare_id = agent->instance;
+        held->spare_pid = agent->pid;
+        held->spare_start_time = agent->start_time;
+    }
+}
+
 static struct hf_node_held held_of(struct hfs_host *host, const struct hfs_agent_config *config)
 {
-    bool started = host->started[config - host->cluster->cfg.agents];
+    bool started = host->started[config - host->cluster->cfg.agents], has_ended = false;
     struct hf_node_held held = { .started = started, .spec_written = started };
 
     for (const struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
         if (agent->config != config || !agent->held ||
             (held.begun && (!agent->begun || agent->ended)))
             continue;
+        has_ended = agent->ended;
         held.instance_id = agent->instance;
         held.pid = agent->pid;
         held.start_time = agent->start_time;
@@ -380,6 +394,8 @@ static struct hf_node_held held_of(struct hfs_host *host, const struct hfs_agent
         if (agent->begun && !agent->ended)
             break; /* one that runs is more than one that ran, and that than what waits */
     }
+    if (held.begun && has_ended)
+        add_spare(host, config, &held);
     return held;
 }
 

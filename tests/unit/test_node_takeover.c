@@ -548,8 +548,60 @@ START_TEST(what_an_earlier_link_registered_and_nobody_wants_is_ended)
 }
 END_TEST
 
+/* One has ended, its end was written by the link before, which had made its successor and died
+ * when it sent the start: who knows whether that came to pass. */
+static void ended_with_a_spare(bool registered)
+{
+    running();
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .begun = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104,
+                                     .started = true,
+                                     .spec_written = true,
+                                     .spare_id = "spare",
+                                     .spare_pid = 101 });
+    news("a", HF_PROCESS_ENDED, 1, NULL);
+    erase("agents/a/live");
+    if (registered)
+        put_leased("agents/a/live", "{\"host\":\"h\",\"instanceId\":\"spare\"}", LEASE);
+}
+
+START_TEST(a_spare_that_an_earlier_link_registered_is_let_go)
+{
+    ended_with_a_spare(true);
+    settle_in();
+    expect("let go aspare as 106\n");
+}
+END_TEST
+
+START_TEST(a_spare_that_nobody_registered_is_discarded_after_a_while)
+{
+    ended_with_a_spare(false);
+    settle_in();
+    expect("");
+    wait(999);
+    expect("");
+    wait(1);
+    expect("discard aspare\n");
+}
+END_TEST
+
+START_TEST(a_spare_serves_the_start_that_is_ordered)
+{
+    ended_with_a_spare(false);
+    settle_in();
+    ignore();
+    put("commands/h/a", "{\"id\":\"1\",\"host\":\"h\"}");
+    expect("let go aspare as 108\n");
+}
+END_TEST
+
 static void add_stories(TCase *t)
 {
+    tcase_add_test(t, a_spare_that_an_earlier_link_registered_is_let_go);
+    tcase_add_test(t, a_spare_that_nobody_registered_is_discarded_after_a_while);
+    tcase_add_test(t, a_spare_serves_the_start_that_is_ordered);
     tcase_add_test(t, a_new_link_goes_on_with_the_same_incarnation);
     tcase_add_test(t, a_new_link_knows_what_was_begun_before_it_came);
     tcase_add_test(t, a_new_link_knows_who_said_goodbye);
