@@ -44,7 +44,7 @@ void hfs_check_excuse(struct hfs_check *check, const char *instance, const char 
     if (begun == NULL)
         return;
     begun->excused_at = check->world->now;
-    (void)snprintf(begun->excused, sizeof begun->excused, "%s", task);
+    (void)snprintf(begun->excused[begun->excused_count++ % C_EXCUSED], HFS_NAME, "%s", task);
 }
 
 void hfs_check_heard(struct hfs_check *check, const char *instance, hf_ms asked_at)
@@ -52,15 +52,22 @@ void hfs_check_heard(struct hfs_check *check, const char *instance, hf_ms asked_
     struct c_begun *begun = find_begun(check, instance);
 
     if (begun != NULL && asked_at > begun->excused_at)
-        begun->excused[0] = '\0';
+        memset(begun->excused, 0, sizeof begun->excused);
+}
+
+static bool is_excused(const struct c_begun *begun, const char *task)
+{
+    for (size_t i = 0; begun != NULL && i < C_EXCUSED; i++) {
+        if (strcmp(begun->excused[i], task) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool is_taken_away(struct hfs_check *check, const struct c_task *task,
                           const char *instance)
 {
-    const struct c_begun *begun = find_begun(check, instance);
-
-    if (!task->exists || (begun != NULL && strcmp(begun->excused, task->name) == 0))
+    if (!task->exists || is_excused(find_begun(check, instance), task->name))
         return false;
     return task->owner[0] == '\0' || strcmp(task->owner_instance, instance) != 0;
 }

@@ -71,12 +71,16 @@ struct c_agent {
 };
 
 /* A process that began, and the number that it was given to show to others. */
+enum { C_EXCUSED = 4 };
+
 struct c_begun {
     char agent[HFS_NAME], instance[HFS_NAME];
     int64_t number;
-    hf_ms at;               /* when it began */
-    char excused[HFS_NAME]; /* the task that a person took from it, which it has not heard of */
-    hf_ms excused_at;
+    hf_ms at; /* when it began */
+    /* Tasks that people took from it, which it has not heard of, in a ring. */
+    char excused[C_EXCUSED][HFS_NAME];
+    size_t excused_count;
+    hf_ms excused_at; /* the last of them */
 };
 
 /* A revision that a controller made. */

@@ -339,6 +339,8 @@ START_TEST(i9_a_task_that_is_pending_and_not_in_the_index)
 }
 END_TEST
 
+#define CANCELLED_U                                                                            \
+    "{\"id\":\"u\",\"role\":\"r\",\"state\":\"cancelled\",\"opIds\":{\"operator\":\"p\"}}"
 #define CANCELLED                                                                              \
     "{\"id\":\"t\",\"role\":\"r\",\"state\":\"cancelled\",\"opIds\":{\"operator\":\"p\"}}"
 
@@ -351,6 +353,25 @@ START_TEST(i3_work_on_what_a_person_took_away)
     world.now++;
     hfs_check_effect(check, "a", "i1", "t");
     hfs_check_heard(check, "i1", 50); /* a late answer to an old question */
+    hfs_check_effect(check, "a", "i1", "t");
+    ck_assert_ptr_null(hfs_check_get_violation(check));
+    hfs_check_heard(check, "i1", world.now);
+    hfs_check_effect(check, "a", "i1", "t");
+    expect("I3");
+}
+END_TEST
+
+/* It has more than one task, and another one is taken as well. */
+START_TEST(i3_work_on_one_of_two_that_people_took_away)
+{
+    put(&agentd, NS "agents/a/spec", "{\"role\":\"r\",\"maxTasks\":2}", 0);
+    submit("u");
+    claim("u");
+    hfs_check_begins(check, "a", "i1", 2);
+    hfs_check_runs(check, "a", "i1", LEASE);
+    put(&agentd, NS "tasks/t", CANCELLED, 0);
+    put(&agentd, NS "tasks/u", CANCELLED_U, 0);
+    world.now++;
     hfs_check_effect(check, "a", "i1", "t");
     ck_assert_ptr_null(hfs_check_get_violation(check));
     hfs_check_heard(check, "i1", world.now);
@@ -511,6 +532,7 @@ int main(void)
     tcase_add_test(t, a_start_that_was_asked_for_before_is_not_a_second_one);
     tcase_add_test(t, i9_a_task_that_is_pending_and_not_in_the_index);
     tcase_add_test(t, i3_work_on_what_a_person_took_away);
+    tcase_add_test(t, i3_work_on_one_of_two_that_people_took_away);
     tcase_add_test(t, i3_work_of_one_that_holds_on_what_is_not_its_own);
     tcase_add_test(t, i10_two_processes_at_once);
     tcase_add_test(t, i11_a_clock_that_goes_back);
