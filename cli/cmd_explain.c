@@ -76,7 +76,7 @@ static const char *describe_heir(const struct agent *agent)
     const Holdfast__V1__Exit *end = (const Holdfast__V1__Exit *)agent->exit.message;
     const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
 
-    if (end->succession == NULL)
+    if (end == NULL || end->succession == NULL)
         return "";
     if (!end->succession->done)
         return "; its agentd starts it again at once, with the leader's leave";
