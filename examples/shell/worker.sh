@@ -53,7 +53,11 @@ bytes='Content-Type: application/octet-stream'
 while :; do
     call POST /v1/tasks/claim -H "$json" -d '{"wait":"30s"}'
     [ "$status" != 204 ] || continue
-    [ "$status" = 200 ] || exit 1
+    if [ "$status" != 200 ]; then # so it is when we are about to be told to end
+        echo "refused: $(cat "$scratch/body")" >&2
+        sleep 0.5
+        continue
+    fi
     task=$(member id)
     steps=$(member payload)
     must POST "/v1/tasks/$task/start"
