@@ -3,65 +3,7 @@
 #include <string.h>
 
 #include "core/body.h"
-
-/* Keys, as short as the table writes them. */
-#define LIVE(a)          ((struct hf_key){ HF_KEY_AGENT_LIVE, .name = (a) })
-#define SPEC(a)          ((struct hf_key){ HF_KEY_AGENT_SPEC, .name = (a) })
-#define REPORT(a)        ((struct hf_key){ HF_KEY_AGENT_REPORT, .name = (a) })
-#define EXIT(a)          ((struct hf_key){ HF_KEY_AGENT_EXIT, .name = (a) })
-#define WANTED(a)        ((struct hf_key){ HF_KEY_WANTED, .name = (a) })
-#define HEALTH(a)        ((struct hf_key){ HF_KEY_HEALTH, .name = (a) })
-#define TASK(t)          ((struct hf_key){ HF_KEY_TASK, .name = (t) })
-#define RECOVERY(t)      ((struct hf_key){ HF_KEY_RECOVERY, .name = (t) })
-#define PENDING(r, t)    ((struct hf_key){ HF_KEY_PENDING, .name = (r), .sub = (t) })
-#define COMMAND(h, a)    ((struct hf_key){ HF_KEY_COMMAND, .name = (h), .sub = (a) })
-#define CHECKPOINT(t, s) ((struct hf_key){ HF_KEY_CHECKPOINT, .name = (t), .seq = (s) })
-#define BODY(t, n)       ((struct hf_key){ HF_KEY_CHECKPOINT_BODY, .name = (t), .seq = (n) })
-#define HOST_LIVE(h)     ((struct hf_key){ HF_KEY_HOST_LIVE, .name = (h) })
-#define HOST(h)          ((struct hf_key){ HF_KEY_HOST_RECORD, .name = (h) })
-#define EVENT(s)         ((struct hf_key){ HF_KEY_EVENT, .seq = (s) })
-#define PAYLOAD(t)       ((struct hf_key){ HF_KEY_TASK_PAYLOAD, .name = (t) })
-#define RESULT(t)        ((struct hf_key){ HF_KEY_TASK_RESULT, .name = (t) })
-#define LEADER           ((struct hf_key){ .kind = HF_KEY_LEADER })
-
-static const struct hf_bytes NOTHING = { 0 };
-
-/* Guards, as the table abbreviates them. */
-
-static void guard_mod(struct hf_plan *plan, struct hf_key key, const struct hf_seen *seen)
-{
-    hf_plan_guard_same(plan, key, seen->mod_rev, seen->text);
-}
-
-static void guard_absent(struct hf_plan *plan, struct hf_key key)
-{
-    hf_plan_guard(plan, key, HF_GUARD_ABSENT, 0);
-}
-
-static void guard_key(struct hf_plan *plan, struct hf_key key, int64_t create_rev,
-                      int64_t lease)
-{
-    hf_plan_guard(plan, key, HF_GUARD_CREATE, create_rev);
-    hf_plan_guard(plan, key, HF_GUARD_LEASE, lease);
-}
-
-static void guard_life(struct hf_plan *plan, const struct hf_life *life)
-{
-    guard_key(plan, LIVE(life->agent), life->create_rev, life->lease);
-}
-
-static void guard_term(struct hf_plan *plan, const struct hf_term *term)
-{
-    guard_key(plan, LEADER, term->create_rev, term->lease);
-}
-
-/* M(key), and what it shall be. */
-static void put_over(struct hf_plan *plan, struct hf_key key, const struct hf_seen *seen,
-                     const ProtobufCMessage *next)
-{
-    guard_mod(plan, key, seen);
-    hf_plan_put(plan, key, next, seen->text, 0);
-}
+#include "core/rows_private.h"
 
 /* Tasks. */
 
@@ -80,12 +22,6 @@ int64_t hf_rows_owner_rev(const struct hf_seen_task *task)
         return 0;
     create_rev = owner->incarnation != NULL ? owner->incarnation->create_revision : 0;
     return create_rev != 0 ? create_rev : task->seen.mod_rev;
-}
-
-static void put_task(struct hf_plan *plan, const struct hf_seen_task *task,
-                     const Holdfast__V1__Task *next)
-{
-    put_over(plan, TASK(task->task->id), &task->seen, &next->base);
 }
 
 static void put_index(struct hf_plan *plan, const Holdfast__V1__Task *task)
@@ -600,71 +536,6 @@ void hf_row_want(struct hf_plan *plan, const char *agent, const struct hf_seen *
 {
     hf_plan_begin_row(plan, HF_ROW_WANT);
     put_over(plan, WANTED(agent), wanted, &next->base);
-}
-
-static void delete_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec)
-{
-    guard_absent(plan, LIVE(agent));
-    guard_mod(plan, SPEC(agent), spec);
-    hf_plan_delete(plan, SPEC(agent));
-    hf_plan_delete(plan, REPORT(agent));
-    hf_plan_delete(plan, EXIT(agent));
-    hf_plan_delete(plan, WANTED(agent));
-    hf_plan_delete(plan, HEALTH(agent));
-}
-
-void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec)
-{
-    hf_plan_begin_row(plan, HF_ROW_REMOVE_AGENT);
-    delete_agent(plan, agent, spec);
-}
-
-void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *agent,
-                  const struct hf_seen *spec)
-{
-    hf_plan_begin_row(plan, HF_ROW_SWEEP);
-    guard_term(plan, term);
-    delete_agent(plan, agent, spec);
-}
-
-static void delete_chain(struct hf_plan *plan, const char *task)
-{
-    hf_plan_delete_all(plan, HF_KEY_IN_CHECKPOINTS_TASK, task);
-    hf_plan_delete_all(plan, HF_KEY_IN_DATA_CHECKPOINTS, task);
-}
-
-void hf_row_sweep_chain(struct hf_plan *plan, const struct hf_term *term,
-                        const struct hf_seen_task *task)
-{
-    Holdfast__V1__Task next = *task->task;
-
-    hf_plan_begin_row(plan, HF_ROW_SWEEP_CHAIN);
-    guard_term(plan, term);
-    next.checkpoint = NULL;
-    next.root = NULL;
-    put_task(plan, task, &next);
-    delete_chain(plan, next.id);
-}
-
-void hf_row_remove_task(struct hf_plan *plan, const struct hf_seen_task *task)
-{
-    const char *id = task->task->id;
-
-    hf_plan_begin_row(plan, HF_ROW_REMOVE_TASK);
-    guard_mod(plan, TASK(id), &task->seen);
-    hf_plan_delete(plan, TASK(id));
-    hf_plan_delete(plan, PENDING(task->task->role, id));
-    hf_plan_delete(plan, RECOVERY(id));
-    hf_plan_delete_all(plan, HF_KEY_IN_DATA_TASK, id);
-    delete_chain(plan, id);
-}
-
-void hf_row_remove_host(struct hf_plan *plan, const char *host, const struct hf_seen *record)
-{
-    hf_plan_begin_row(plan, HF_ROW_REMOVE_HOST);
-    guard_absent(plan, HOST_LIVE(host));
-    guard_mod(plan, HOST(host), record);
-    hf_plan_delete(plan, HOST(host));
 }
 
 void hf_row_write(struct hf_plan *plan, const struct hf_term *term, struct hf_key key,

@@ -278,6 +278,18 @@ void hfs_check_set_calm(struct hfs_check *check, bool calm)
     check->calm = calm;
 }
 
+const struct c_change *hfs_check_find_change(const struct hfs_check *check,
+                                             enum hf_key_kind kind, const char *name)
+{
+    for (size_t i = 0; i < check->change_count; i++) {
+        const struct c_change *change = &check->changes[i];
+
+        if (change->key.kind == kind && strcmp(change->key.name, name) == 0)
+            return change;
+    }
+    return NULL;
+}
+
 void hfs_check_set_running_max(struct hfs_check *check, uint32_t running_max)
 {
     check->running_max = running_max;

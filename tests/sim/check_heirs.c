@@ -4,23 +4,11 @@
 
 #include "sim/check_private.h"
 
-static const struct c_change *find_change(const struct hfs_check *check, enum hf_key_kind kind,
-                                          const char *name)
-{
-    for (size_t i = 0; i < check->change_count; i++) {
-        const struct c_change *change = &check->changes[i];
-
-        if (change->key.kind == kind && strcmp(change->key.name, name) == 0)
-            return change;
-    }
-    return NULL;
-}
-
 /* The exit that says so, in a revision that makes a life. */
 static const Holdfast__V1__Exit *find_exit(const struct hfs_check *check, const char *agent)
 {
-    const struct c_change *live = find_change(check, HF_KEY_AGENT_LIVE, agent);
-    const struct c_change *exit = find_change(check, HF_KEY_AGENT_EXIT, agent);
+    const struct c_change *live = hfs_check_find_change(check, HF_KEY_AGENT_LIVE, agent);
+    const struct c_change *exit = hfs_check_find_change(check, HF_KEY_AGENT_EXIT, agent);
     const Holdfast__V1__Exit *record =
         exit != NULL ? (const Holdfast__V1__Exit *)exit->record : NULL;
 
@@ -61,7 +49,7 @@ void hfs_check_judge_heir(struct hfs_check *check, const struct c_agent *agent)
     if (agent->commands > 0)
         hfs_check_violate(check, "I8 %s has an heir beside the start that was ordered",
                           agent->name);
-    if (find_change(check, HF_KEY_TASK, exit->succession->task) == NULL)
+    if (hfs_check_find_change(check, HF_KEY_TASK, exit->succession->task) == NULL)
         hfs_check_violate(check, "I9 the heir of %s is started without %s, which it died with",
                           agent->name, exit->succession->task);
     hfs_check_judge_order(check, agent);
@@ -84,7 +72,7 @@ void hfs_check_judge_inherited(struct hfs_check *check, const struct c_task *old
                                const Holdfast__V1__Task *task, int64_t owner_rev)
 {
     const Holdfast__V1__Exit *exit = find_exit(check, old->owner);
-    const struct c_change *live = find_change(check, HF_KEY_AGENT_LIVE, old->owner);
+    const struct c_change *live = hfs_check_find_change(check, HF_KEY_AGENT_LIVE, old->owner);
     const struct c_life *life = &hfs_check_agent(check, old->owner)->life;
 
     if (strcmp(old->owner, task->owner->agent) != 0 || owner_rev != live->entry->create_rev)

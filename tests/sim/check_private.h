@@ -230,6 +230,9 @@ struct hfs_check {
 
 struct c_agent *hfs_check_agent(struct hfs_check *check, const char *name);
 struct c_task *hfs_check_task(struct hfs_check *check, const char *name);
+/* What the revision that is being judged did to that key; NULL: nothing. */
+const struct c_change *hfs_check_find_change(const struct hfs_check *check,
+                                             enum hf_key_kind kind, const char *name);
 struct c_host *hfs_check_host(struct hfs_check *check, const char *name);
 struct c_lease *hfs_check_find_lease(struct hfs_check *check, int64_t id);
 struct c_process *hfs_check_find_process(struct hfs_check *check, const char *instance);

@@ -26,19 +26,6 @@ const char *hfs_check_state_name(Holdfast__V1__Task__State state)
     return value != NULL ? value->name : "?";
 }
 
-/* The other changes of this revision. */
-static const struct c_change *find_change(const struct hfs_check *check, enum hf_key_kind kind,
-                                          const char *name)
-{
-    for (size_t i = 0; i < check->change_count; i++) {
-        const struct c_change *change = &check->changes[i];
-
-        if (change->key.kind == kind && strcmp(change->key.name, name) == 0)
-            return change;
-    }
-    return NULL;
-}
-
 static const struct c_change *find_command(const struct hfs_check *check, const char *agent)
 {
     for (size_t i = 0; i < check->change_count; i++) {
@@ -53,7 +40,7 @@ static const struct c_change *find_command(const struct hfs_check *check, const 
 static bool is_live(struct hfs_check *check, const char *agent, int64_t create_rev)
 {
     const struct c_life *life = &hfs_check_agent(check, agent)->life;
-    const struct c_change *change = find_change(check, HF_KEY_AGENT_LIVE, agent);
+    const struct c_change *change = hfs_check_find_change(check, HF_KEY_AGENT_LIVE, agent);
 
     if (life->present && life->create_rev == create_rev)
         return true;
@@ -63,7 +50,7 @@ static bool is_live(struct hfs_check *check, const char *agent, int64_t create_r
 /* As it is when this revision is taken in. */
 static const char *instance_of(struct hfs_check *check, const char *agent)
 {
-    const struct c_change *change = find_change(check, HF_KEY_AGENT_LIVE, agent);
+    const struct c_change *change = hfs_check_find_change(check, HF_KEY_AGENT_LIVE, agent);
 
     if (change != NULL && change->record != NULL)
         return ((const Holdfast__V1__Live *)change->record)->instance_id;
@@ -182,7 +169,8 @@ static void judge_life(struct hfs_check *check, const struct c_change *change,
 static void judge_exit(struct hfs_check *check, const struct c_change *change)
 {
     const Holdfast__V1__Exit *exit = (const Holdfast__V1__Exit *)change->record;
-    const struct c_change *live = find_change(check, HF_KEY_AGENT_LIVE, change->key.name);
+    const struct c_change *live =
+        hfs_check_find_change(check, HF_KEY_AGENT_LIVE, change->key.name);
 
     if (exit == NULL || exit->incarnation == NULL || hfs_check_is_heir(check, change->key.name))
         return;
@@ -229,7 +217,8 @@ static bool has_owner(const Holdfast__V1__Task *task)
 /* A revision may be given out twice, where etcd was restored; a lease never is. */
 static bool is_lease_of(struct hfs_check *check, const Holdfast__V1__Owner *owner)
 {
-    const struct c_change *change = find_change(check, HF_KEY_AGENT_LIVE, owner->agent);
+    const struct c_change *change =
+        hfs_check_find_change(check, HF_KEY_AGENT_LIVE, owner->agent);
 
     return change != NULL || owner->incarnation == NULL ||
            owner->incarnation->lease_id == hfs_check_agent(check, owner->agent)->life.lease;
@@ -472,7 +461,7 @@ static void judge_checkpoint(struct hfs_check *check, const struct c_change *cha
 {
     const Holdfast__V1__Checkpoint *entry = (const Holdfast__V1__Checkpoint *)change->record;
     const struct c_task *task = hfs_check_task(check, change->key.name);
-    const struct c_change *next = find_change(check, HF_KEY_TASK, change->key.name);
+    const struct c_change *next = hfs_check_find_change(check, HF_KEY_TASK, change->key.name);
     const Holdfast__V1__Task *record =
         next != NULL ? (const Holdfast__V1__Task *)next->record : NULL;
 
@@ -617,7 +606,7 @@ static void judge_refusal(struct hfs_check *check, const struct c_change *change
     const struct c_lease *lease;
 
     if (!change->deleted || check->writer == NULL || check->writer->role != HFS_AGENTD ||
-        find_change(check, HF_KEY_AGENT_LIVE, change->key.sub) != NULL)
+        hfs_check_find_change(check, HF_KEY_AGENT_LIVE, change->key.sub) != NULL)
         return;
     lease = hfs_check_find_lease(check, hfs_check_host(check, change->key.name)->lease);
     if (!hfs_check_host(check, change->key.name)->present || lease == NULL ||
