@@ -1,13 +1,14 @@
 /* worker.c - an agent that does tasks in steps and survives its own death.
  *
- * It asks its agentd for work over the local API, keeps a checkpoint after every step, and goes
- * on after the last step that its predecessor kept. It needs libcurl and jansson alone.
+ * It asks its agentd for work, keeps a checkpoint after every step, and goes on after the last
+ * step that its predecessor kept. It needs libholdfast, and jansson for the payloads:
+ *
+ *     cc worker.c $(pkg-config --cflags --libs holdfast jansson) -o worker
+ *     agentd run --name w1 --role demo -- ./worker
+ *     holdfast task submit --role demo --payload '{"steps": 20, "seconds": 1}'
  *
  * What a step does to the world outside is a line in the file that LEDGER names, if it names
- * one: nothing takes it back, so it shows how often each step was really done.
- *
- *     agentd run --name w1 --role demo -- ./worker
- *     holdfast task submit --role demo --payload '{"steps": 20, "seconds": 1}' */
+ * one: nothing takes it back, so it shows how often each step was really done. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,72 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <curl/curl.h>
+#include <holdfast.h>
 #include <jansson.h>
 
-enum { STEPS = 10, ANSWER_MAX = 1 << 20 };
+enum { STEPS = 10 };
 
+static struct hf_client *agentd;
 static volatile sig_atomic_t asked_to_stop;
-
-struct answer {
-    long status; /* 0: agentd did not answer */
-    size_t len;
-    char body[ANSWER_MAX + 1];
-};
-
-static CURL *curl;
-static struct answer answer;
-
-static size_t keep(char *data, size_t size, size_t count, void *arg)
-{
-    (void)arg;
-    if (size * count > ANSWER_MAX - answer.len)
-        return 0; /* more than we can hold: the call fails */
-    memcpy(answer.body + answer.len, data, size * count);
-    answer.len += size * count;
-    return size * count;
-}
-
-/* A call that waits for work ends soon after we are asked to. */
-static int look_up(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-    (void)arg, (void)a, (void)b, (void)c, (void)d;
-    return asked_to_stop;
-}
-
-/* One call of the local API, as `curl --unix-socket $HOLDFAST_SOCKET` would do it. */
-static long call(const char *method, const char *path, const char *body)
-{
-    struct curl_slist *headers = NULL;
-    char url[512], token[512];
-    const char *secret = getenv("HOLDFAST_TOKEN");
-
-    (void)snprintf(url, sizeof url, "http://agentd%s", path);
-    (void)snprintf(token, sizeof token, "Authorization: Bearer %s",
-                   secret != NULL ? secret : "");
-    headers = curl_slist_append(NULL, token);
-    headers = curl_slist_append(headers, strcmp(method, "PUT") == 0
-                                             ? "Content-Type: application/octet-stream"
-                                             : "Content-Type: application/json");
-    answer.status = 0;
-    answer.len = 0;
-    curl_easy_reset(curl);
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, getenv("HOLDFAST_SOCKET"));
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_up);
-    if (strcmp(method, "GET") != 0) {
-        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-    }
-    if (curl_easy_perform(curl) == CURLE_OK)
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-    answer.body[answer.len] = '\0';
-    curl_slist_free_all(headers);
-    return answer.status;
-}
 
 static void pause_for(double seconds)
 {
@@ -90,21 +32,6 @@ static void pause_for(double seconds)
 
     while (nanosleep(&left, &left) != 0 && !asked_to_stop)
         ;
-}
-
-/* The call about a task: /v1/tasks/ID/WHAT. While agentd is coming back (0) or etcd is away
- * (503) the task is still ours, as far as anyone knows: the same is asked again. */
-static long call_task(const char *method, const char *task, const char *what, const char *body)
-{
-    char path[400];
-
-    (void)snprintf(path, sizeof path, "/v1/tasks/%s/%s", task, what);
-    while (call(method, path, body) == 0 || answer.status == 503) {
-        if (asked_to_stop)
-            break;
-        pause_for(0.2);
-    }
-    return answer.status;
 }
 
 /* The step's effect: "TASK STEP AGENT INCARNATION PID", at the end of the file, in one piece.
@@ -127,50 +54,62 @@ static int leave_mark(const char *task, int step)
     return written == len;
 }
 
-/* Does the steps after the last one that was kept; false when the task is no longer ours. */
-static int do_steps(const char *task, int steps, double seconds)
+/* The last step that was kept, 0 when none was, or an error. */
+static int last_step(const char *task, struct hf_error *err)
 {
-    char text[160];
-    int done = 0;
+    struct hf_client_checkpoint kept = { 0 };
+    int rc = hf_client_load(agentd, task, &kept, err), step = 0;
 
-    if (call_task("GET", task, "checkpoint", NULL) == 200)
-        done = atoi(answer.body);
+    if (rc == HF_OK)
+        step = atoi(kept.data);
+    hf_client_checkpoint_done(&kept);
+    return rc == HF_OK || rc == HF_ENOENT ? step : rc;
+}
+
+/* Does the steps after the last one that was kept. */
+static int do_steps(const char *task, int steps, double seconds, struct hf_error *err)
+{
+    int done = last_step(task, err), rc = HF_OK;
+    char text[80];
+
+    if (done < 0)
+        return done;
     printf("task %s: %s step %d of %d\n", task, done > 0 ? "going on after" : "beginning at",
            done, steps);
     while (done < steps) {
         pause_for(seconds);
         if (asked_to_stop)
-            return 0;
+            return HF_ECANCELED;
         done++;
         if (!leave_mark(task, done))
-            return 0;
-        (void)snprintf(text, sizeof text, "{\"percent\": %d, \"note\": \"step %d of %d\"}",
-                       done * 100 / steps, done, steps);
-        if (call_task("POST", task, "progress", text) != 200)
-            return 0;
+            return HF_EIO;
+        (void)snprintf(text, sizeof text, "step %d of %d", done, steps);
+        rc = hf_client_progress(agentd, task, done * 100 / steps, text, err);
         (void)snprintf(text, sizeof text, "%d", done);
-        if (call_task("PUT", task, "checkpoint", text) != 201)
-            return 0;
+        if (rc == HF_OK)
+            rc = hf_client_save(agentd, task, text, strlen(text), NULL, err);
+        if (rc != HF_OK)
+            return rc;
         printf("task %s: step %d of %d\n", task, done, steps);
     }
-    return 1;
+    return HF_OK;
 }
 
-static void do_task(json_t *task)
+static void do_task(const struct hf_client_task *task)
 {
-    const char *id = json_string_value(json_object_get(task, "id"));
-    const char *payload = json_string_value(json_object_get(task, "payload"));
-    json_t *plan = payload != NULL ? json_loads(payload, 0, NULL) : NULL;
+    json_t *plan = json_loads(task->payload, 0, NULL);
     json_t *steps = json_object_get(plan, "steps");
     json_t *seconds = json_object_get(plan, "seconds");
+    struct hf_error err = { "" };
+    int rc = hf_client_start(agentd, task->id, &err);
 
-    if (id != NULL && call_task("POST", id, "start", "{}") == 200 &&
-        do_steps(id, steps != NULL ? (int)json_integer_value(steps) : STEPS,
-                 seconds != NULL ? json_number_value(seconds) : 1.0))
-        (void)call_task("POST", id, "complete", "{\"result\": \"all steps are done\"}");
-    if (answer.status != 200 && !asked_to_stop)
-        printf("task %s: left alone: %ld %s\n", id != NULL ? id : "?", answer.status,
-               answer.body);
+    if (rc == HF_OK)
+        rc = do_steps(task->id, steps != NULL ? (int)json_integer_value(steps) : STEPS,
+                      seconds != NULL ? json_number_value(seconds) : 1.0, &err);
+    if (rc == HF_OK)
+        rc = hf_client_complete(agentd, task->id, "all steps are done", &err);
+    if (rc != HF_OK && !asked_to_stop)
+        printf("task %s: left alone: %s\n", task->id, err.text);
     json_decref(plan);
 }
 
@@ -178,31 +117,34 @@ static void on_signal(int number)
 {
     (void)number;
     asked_to_stop = 1;
+    hf_client_interrupt(agentd);
 }
 
 int main(void)
 {
+    /* While agentd is coming back or etcd is away the task is still ours, as far as anyone
+     * knows: the same is asked again, for as long as it takes. */
+    struct hf_client_config cfg = { .patience = INT64_MAX };
     struct sigaction stop = { .sa_handler = on_signal };
+    struct hf_client_task task;
+    struct hf_error err = { "" };
 
-    (void)sigaction(SIGTERM, &stop, NULL);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    if (getenv("HOLDFAST_SOCKET") == NULL) {
-        (void)fprintf(stderr, "worker: HOLDFAST_SOCKET is not set: agentd starts me\n");
+    if (hf_client_new(&cfg, &agentd, &err) != HF_OK) {
+        (void)fprintf(stderr, "worker: %s\n", err.text);
         return 1;
     }
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    curl = curl_easy_init();
-    while (curl != NULL && !asked_to_stop) {
-        long status = call("POST", "/v1/tasks/claim", "{\"wait\": \"20s\"}");
-        json_t *task = status == 200 ? json_loads(answer.body, 0, NULL) : NULL;
+    (void)sigaction(SIGTERM, &stop, NULL);
+    while (!asked_to_stop) {
+        int rc = hf_client_claim(agentd, 20000, &task, &err);
 
-        if (task != NULL)
-            do_task(task);
-        else if (status != 204 && !asked_to_stop)
-            pause_for(1); /* agentd is busy coming back, or etcd is away */
-        json_decref(task);
+        if (rc > 0) {
+            do_task(&task);
+            hf_client_task_done(&task);
+        } else if (rc < 0 && !asked_to_stop) {
+            pause_for(1); /* this process is fenced, and will be ended */
+        }
     }
-    curl_easy_cleanup(curl);
-    curl_global_cleanup();
+    hf_client_free(agentd);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* json_scan.h - reads JSON text token by token and says precisely where it is wrong.
  *
- * Internal to json. No tree is built: the decoder asks for what it expects next. Strings are
- * checked as they are passed (UTF-8, escapes, surrogates) and copied only when they have to be.
- * Every failure sets the error text once, with path, line and column. */
+ * Internal to json and to lib/client. No tree is built: the decoder asks for what it expects
+ * next. Strings are checked as they are passed (UTF-8, escapes, surrogates) and copied only
+ * when they have to be. Every failure sets the error text once, with path, line and column. */
 #ifndef HF_SCHEMA_JSON_SCAN_H
 #define HF_SCHEMA_JSON_SCAN_H
 

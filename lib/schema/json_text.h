@@ -1,7 +1,8 @@
 /* json_text.h - the values that JSON carries as text: numbers, base64, durations, times.
  *
- * Internal to json. Pure: no allocation, no locale. Parsers take the whole of `len` bytes or
- * fail: HF_EINVAL when the text is none of its kind, HF_ELIMIT when it is out of range. */
+ * Internal to json and to lib/client. Pure: no allocation, no locale. Parsers take the whole of
+ * `len` bytes or fail: HF_EINVAL when the text is none of its kind, HF_ELIMIT when it is out of
+ * range. */
 #ifndef HF_SCHEMA_JSON_TEXT_H
 #define HF_SCHEMA_JSON_TEXT_H
 

@@ -43,6 +43,44 @@ END
 libdir=$(dirname "$(find usr -name libholdfast-etcd.so)")
 LD_LIBRARY_PATH=$libdir ./main
 "$cc" -Wall -Werror "${cflags[@]}" "$source_dir/examples/c/presence.c" "${libs[@]}" -o example
+
+# The client of agents: libc is all that it needs, and what it offers is what its header says.
+read -ra cflags < <(pkg-config --cflags holdfast)
+read -ra libs < <(pkg-config --libs holdfast)
+cat >agent.c <<'END'
+#include <holdfast.h>
+
+#include <stdio.h>
+
+int main(void)
+{
+    struct hf_client *client = NULL;
+    struct hf_error err = { "" };
+    int rc = hf_client_new(NULL, &client, &err);
+
+    printf("%s: %s\n", hf_err_name(rc), err.text);
+    hf_client_free(client);
+    return rc == HF_ENOENT ? 0 : 1;
+}
+END
+"$cc" -std=c11 -Wall -Wextra -Werror -pedantic "${cflags[@]}" agent.c "${libs[@]}" -o agent
+env -u HOLDFAST_SOCKET LD_LIBRARY_PATH="$libdir" ./agent
+if command -v c++ >/dev/null; then
+    c++ -x c++ -Wall -Wextra -Werror "${cflags[@]}" agent.c -x none "${libs[@]}" -o agent
+    env -u HOLDFAST_SOCKET LD_LIBRARY_PATH="$libdir" ./agent
+fi
+read -ra both < <(pkg-config --cflags --libs holdfast jansson)
+"$cc" -Wall -Werror "$source_dir/examples/c/worker.c" "${both[@]}" -o worker
+needed=$(readelf -d "$libdir/libholdfast.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+if grep -vE '^(libc|ld-linux.*|lib(a|ub|t)san)\.so' <<<"$needed"; then
+    echo "libholdfast needs more than libc" >&2
+    exit 1
+fi
+diff <(sed -nE 's/^[a-z].*[ *](hf_client_[a-z_]+)\(.*/\1/p' usr/include/holdfast/holdfast.h | sort) \
+    <(nm --dynamic --defined-only --format=posix "$libdir/libholdfast.so" |
+        sed -nE 's/^(hf_client_[a-z_]+) .*/\1/p' | sort)
+test -L "$libdir/libholdfast.so.0"
+
 for program in bin/agentd bin/holdfast bin/holdfast-controller libexec/holdfast/agentd-link \
     libexec/holdfast/demo-agent; do
     test -x "usr/$program"

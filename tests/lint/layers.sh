@@ -16,7 +16,8 @@ declare -A MAY_INCLUDE=(
     [core]="base schema records"
     [etcd]="base rpc"
     [io]="base schema core etcd records health"
-    [program]="base schema core etcd io records health"
+    [client]="base schema"
+    [program]="base schema core etcd io client records health"
 )
 
 # The decisions are pure: no loop, no network, no storage, no clock.

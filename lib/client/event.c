@@ -1,0 +1,276 @@
+#include "client/event.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "client/fields.h"
+#include "client/private.h"
+#include "client/request.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+enum {
+    AGAIN_MS = 200,    /* agentd is being replaced */
+    REFUSED_MS = 5000, /* it does not want to talk to us */
+    SILENCE_MS = 60000 /* four signs of life that did not come */
+};
+#define PIECE_SIZE ((size_t)4 << 10)
+
+/* Meaning. */
+
+static const struct {
+    const char *name;
+    enum hf_client_event_kind kind;
+    const char *length; /* the member that is one; NULL: there is none */
+} KINDS[] = {
+    { "ping", HF_CLIENT_EVENT_PING, NULL },
+    { "task", HF_CLIENT_EVENT_TASK, NULL },
+    { "jeopardy", HF_CLIENT_EVENT_JEOPARDY, NULL },
+    { "thawed", HF_CLIENT_EVENT_THAWED, "frozenFor" },
+    { "nudge", HF_CLIENT_EVENT_NUDGE, NULL },
+    { "stop", HF_CLIENT_EVENT_STOP, "grace" },
+};
+
+static bool needs_id(enum hf_client_event_kind kind)
+{
+    return kind == HF_CLIENT_EVENT_PING || kind == HF_CLIENT_EVENT_TASK ||
+           kind == HF_CLIENT_EVENT_NUDGE;
+}
+
+int hf_client_event_parse(struct hf_bytes name, struct hf_bytes data,
+                          struct hf_client_event *ret_event, struct hf_error *err)
+{
+    struct hf_client_event event = { .length = 0 };
+    struct hf_field fields[] = {
+        { "id", HF_FIELD_NAME, event.id, sizeof event.id, NULL },
+        { "text", HF_FIELD_CUT, event.text, sizeof event.text, NULL },
+        { .name = "until", .kind = HF_FIELD_TIME, .place = &event.until_wall },
+        { .kind = HF_FIELD_DURATION, .place = &event.length },
+    };
+    size_t i = 0;
+    int rc;
+
+    while (i < COUNT(KINDS) && (strlen(KINDS[i].name) != name.len ||
+                                memcmp(KINDS[i].name, name.data, name.len) != 0))
+        i++;
+    if (i == COUNT(KINDS))
+        return 0;
+    event.kind = KINDS[i].kind;
+    fields[3].name = KINDS[i].length;
+    rc = hf_fields_read(data.data, data.len, fields,
+                        COUNT(fields) - (KINDS[i].length == NULL ? 1 : 0), err);
+    if (rc != HF_OK)
+        return rc;
+    if (needs_id(event.kind) && event.id[0] == '\0')
+        return hf_error_set(err, HF_EINVAL, "%s: without its id", KINDS[i].name);
+    *ret_event = event;
+    return 1;
+}
+
+/* The stream. */
+
+static void set_timer(struct hf_client *client, hf_ms after)
+{
+    struct itimerspec spec = { .it_value = { .tv_sec = after / 1000,
+                                             .tv_nsec = after % 1000 * 1000000 } };
+
+    if (after == 0)
+        spec.it_value.tv_nsec = 1;
+    client->due = hf_client_now() + after;
+    (void)timerfd_settime(client->timer, 0, &spec, NULL); /* which cannot fail */
+}
+
+int hf_client_get_fd(struct hf_client *client)
+{
+    if (!client->has_begun) {
+        client->has_begun = true;
+        set_timer(client, 0);
+    }
+    return client->ready;
+}
+
+static void hang_up(struct hf_client *client, hf_ms pause)
+{
+    if (client->stream >= 0)
+        (void)close(client->stream); /* which takes it out of `ready`, too */
+    client->stream = -1;
+    client->has_head = false;
+    client->used = 0;
+    hf_buf_clear(&client->input);
+    hf_sse_clear(&client->sse);
+    set_timer(client, pause);
+}
+
+/* The request is so short that a socket that nobody has written to takes it at once. */
+static bool send_request(const struct hf_client *client, int fd)
+{
+    struct hf_request request = { .method = "GET", .path = "/v1/events" };
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+
+    hf_request_format(client, &request, &text);
+    return text.err == HF_OK &&
+           send(fd, text.data, text.len, MSG_NOSIGNAL) == (ssize_t)text.len;
+}
+
+/* HF_EAGAIN: later. */
+static int connect_stream(struct hf_client *client, struct hf_error *err)
+{
+    struct epoll_event event = { .events = EPOLLIN };
+    int fd = hf_request_connect(client, err);
+
+    hang_up(client, fd == HF_EAGAIN ? AGAIN_MS : REFUSED_MS);
+    if (fd < 0)
+        return fd;
+    client->stream = fd;
+    if (epoll_ctl(client->ready, EPOLL_CTL_ADD, fd, &event) != 0 || !send_request(client, fd)) {
+        hang_up(client, AGAIN_MS);
+        return HF_EAGAIN;
+    }
+    set_timer(client, SILENCE_MS);
+    return HF_OK;
+}
+
+/* Takes what has come. HF_EAGAIN: nothing. */
+static int read_stream(struct hf_client *client)
+{
+    char *room;
+    ssize_t n;
+
+    if (client->used > 0) { /* all of it: what is left over is taken before more is read */
+        hf_buf_clear(&client->input);
+        client->used = 0;
+    }
+    room = hf_buf_reserve(&client->input, PIECE_SIZE);
+    if (room == NULL)
+        return client->input.err;
+    do
+        n = recv(client->stream, room, PIECE_SIZE, 0);
+    while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        client->input.len += (size_t)n;
+        set_timer(client, SILENCE_MS);
+        return HF_OK;
+    }
+    if (n < 0 && errno == EAGAIN)
+        return HF_EAGAIN;
+    /* A refusal that ends before it is whole is told by its status alone. */
+    hang_up(client, AGAIN_MS);
+    return HF_OK;
+}
+
+/* Whether the sentence that belongs to a refusal has come. */
+static bool is_there(const struct hf_client *client, int head_len, int64_t body_len)
+{
+    return body_len > HF_HEAD_MAX || (int64_t)client->input.len - head_len >= body_len;
+}
+
+/* 1 when the head was taken, 0 when more has to come. */
+static int take_head(struct hf_client *client, struct hf_error *err)
+{
+    struct hf_head head;
+    struct hf_error what = { "" };
+    int n = hf_head_parse(client->input.data, client->input.len, &head, &what), rc;
+
+    if (n == 0 || (n > 0 && head.status != 200 && !is_there(client, n, head.length)))
+        return 0;
+    if (n < 0) {
+        hang_up(client, REFUSED_MS);
+        return hf_error_set(err, HF_ECORRUPT, "agentd's answer: %s", what.text);
+    }
+    if (head.status == 200) {
+        client->used = (size_t)n;
+        client->has_head = true;
+        return 1;
+    }
+    rc = hf_request_refusal(
+        head.status, (struct hf_bytes){ client->input.data + n, client->input.len - (size_t)n },
+        err);
+    hang_up(client, head.status == 503 || head.status == 429 ? AGAIN_MS : REFUSED_MS);
+    return head.status == 503 || head.status == 429 ? 0 : rc;
+}
+
+/* The next event of what was read. 1: *ret_event; 0: there is none. */
+static int take_event(struct hf_client *client, struct hf_client_event *ret_event,
+                      struct hf_error *err)
+{
+    struct hf_sse *sse = &client->sse;
+    int rc = 0;
+
+    while (rc == 0 && client->used < client->input.len) {
+        size_t used;
+
+        rc = hf_sse_feed(sse, client->input.data + client->used,
+                         client->input.len - client->used, &used);
+        client->used += used;
+        if (rc == 1)
+            rc = hf_client_event_parse((struct hf_bytes){ sse->name.data, sse->name.len },
+                                       (struct hf_bytes){ sse->data.data, sse->data.len },
+                                       ret_event, err);
+        else if (rc < 0)
+            (void)hf_error_set(err, rc, "an event: %s", hf_err_text(rc));
+    }
+    return rc < 0 ? hf_request_corrupt(rc, err) : rc;
+}
+
+/* Whatever is there already. 1, 0 or an error. */
+static int look(struct hf_client *client, struct hf_client_event *ret_event,
+                struct hf_error *err)
+{
+    for (;;) {
+        int rc;
+
+        if (client->stream < 0) {
+            if (client->has_begun && hf_client_now() < client->due)
+                return 0;
+            client->has_begun = true;
+            rc = connect_stream(client, err);
+            if (rc != HF_OK)
+                return rc == HF_EAGAIN ? 0 : rc;
+        }
+        if (!client->has_head && client->input.len > 0) {
+            rc = take_head(client, err);
+            if (rc < 0)
+                return rc;
+        }
+        rc = client->has_head ? take_event(client, ret_event, err) : 0;
+        if (rc != 0)
+            return rc;
+        if (client->stream < 0)
+            continue;
+        rc = read_stream(client);
+        if (rc == HF_EAGAIN && hf_client_now() < client->due)
+            return 0;
+        if (rc == HF_EAGAIN)
+            hang_up(client, 0); /* it has been silent for too long */
+        else if (rc != HF_OK)
+            return hf_error_set(err, rc, "out of memory");
+    }
+}
+
+int hf_client_next_event(struct hf_client *client, hf_ms timeout,
+                         struct hf_client_event *ret_event, struct hf_error *err)
+{
+    hf_ms deadline = hf_client_now();
+    int rc;
+
+    deadline += timeout < 0 || timeout > HF_DURATION_MAX ? HF_DURATION_MAX : timeout;
+    do {
+        if (hf_client_is_interrupted(client))
+            return hf_error_set(err, HF_ECANCELED, "interrupted");
+        rc = look(client, ret_event, err);
+        if (rc != 0)
+            break;
+        rc = hf_client_poll(client, client->ready, POLLIN, deadline, true);
+    } while (rc == HF_OK || rc == HF_ECANCELED);
+    if (rc == 1 && ret_event->kind == HF_CLIENT_EVENT_PING && !client->pongs_by_hand)
+        (void)!hf_client_pong(client, ret_event->id, NULL); /* a lost one is asked for anew */
+    if (rc == HF_EIO)
+        return hf_error_set(err, rc, "the descriptors of this client cannot be waited for");
+    return rc == HF_ETIMEOUT ? 0 : rc;
+}
