@@ -51,17 +51,16 @@ static int wait_for(const struct attempt *a, short events)
 
 int hf_request_connect(const struct hf_client *client, struct hf_error *err)
 {
-    HF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int connected;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
 
     if (fd < 0)
         return hf_error_set(err, HF_EIO, "no socket: %s", strerror(errno));
-    if (connect(fd, (const struct sockaddr *)&client->address, sizeof client->address) != 0)
-        return hf_error_set(err, errno == EACCES ? HF_EDENIED : HF_EAGAIN, "%s: %s",
-                            client->address.sun_path, strerror(errno));
-    connected = fd;
-    fd = -1;
-    return connected;
+    if (connect(fd, (const struct sockaddr *)&client->address, sizeof client->address) == 0)
+        return fd;
+    error = errno;
+    (void)close(fd);
+    return hf_error_set(err, error == EACCES ? HF_EDENIED : HF_EAGAIN, "%s: %s",
+                        client->address.sun_path, strerror(error));
 }
 
 void hf_request_format(const struct hf_client *client, const struct hf_request *request,

@@ -80,6 +80,8 @@ diff <(sed -nE 's/^[a-z].*[ *](hf_client_[a-z_]+)\(.*/\1/p' usr/include/holdfast
     <(nm --dynamic --defined-only --format=posix "$libdir/libholdfast.so" |
         sed -nE 's/^(hf_client_[a-z_]+) .*/\1/p' | sort)
 test -L "$libdir/libholdfast.so.0"
+test -s usr/share/holdfast/python/holdfast.py
+test -s usr/share/holdfast/node/holdfast.mjs
 
 for program in bin/agentd bin/holdfast bin/holdfast-controller libexec/holdfast/agentd-link \
     libexec/holdfast/demo-agent; do
