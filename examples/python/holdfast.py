@@ -578,7 +578,7 @@ class _Connection:
     def rest(self, limit: int, length: Optional[int] = None, got: int = 0) -> bytes:
         """The body, of which so many bytes have come already."""
         parts = []
-        while length is None or got < length:
+        while max(got, length or 0) <= limit and (length is None or got < length):
             piece = self.receive()
             if not piece and length is not None:
                 raise Unavailable("agentd closed the connection in the middle of its answer")
@@ -586,8 +586,8 @@ class _Connection:
                 break
             parts.append(piece)
             got += len(piece)
-            if got > limit:
-                raise Limit("agentd's answer is longer than what was allowed for")
+        if max(got, length or 0) > limit:
+            raise Limit("agentd's answer is longer than what was allowed for")
         if length is not None and got > length:
             raise Corrupt("agentd's answer is longer than it says")
         return b"".join(parts)

@@ -158,8 +158,9 @@ END_TEST
 START_TEST(what_the_manual_shows_does_what_it_says)
 {
     static const char *const RUN[] = {
-        "'" TALKER "/page.sh' '" PAGE "' c >page.c && cc -Wall -Werror -I '" HOLDFAST_SOURCE_DIR
-        "/lib' -I '" HOLDFAST_SOURCE_DIR "/lib/client' page.c '" HOLDFAST_LIBRARY
+        "'" TALKER "/page.sh' '" PAGE "' c >page.c && " HOLDFAST_COMPILER
+        " -Wall -Werror -I '" HOLDFAST_SOURCE_DIR "/lib' -I '" HOLDFAST_SOURCE_DIR
+        "/lib/client' page.c '" HOLDFAST_LIBRARY
         "' -o page && exec env LD_LIBRARY_PATH=\"$(dirname '" HOLDFAST_LIBRARY "')\" ./page",
         "'" TALKER "/page.sh' '" PAGE "' python >page.py && PYTHONDONTWRITEBYTECODE=1 "
         "PYTHONPATH='" EXAMPLES "/python' exec python3 page.py",
