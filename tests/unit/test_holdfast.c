@@ -1,144 +1,11 @@
-/* The client beside an agentd that says what a script tells it to. */
-#include <errno.h>
+/* What an agent asks, beside an agentd that answers what a script tells it to. */
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include "client/event.h"
-#include "client/holdfast.h"
-#include "client/task.h"
 #include "support/chaos.h"
-#include "support/tempdir.h"
-#include "unit/suite.h"
+#include "unit/holdfast_fixture.h"
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define TASK   "{\"id\":\"t1\",\"role\":\"r1\",\"state\":\"pending\",\"payload\":\"5\"}"
-#define REFUSAL(code)                                                                          \
-    "{\"error\":{\"code\":\"" code "\",\"message\":\"no\",\"next\":\"do better\"}}"
-
-enum { MOST = 64, TEXT_MAX = 4096 };
-
-/* The agentd: one connection after the other, each with the next answer; the last for all that
- * follow. */
-static struct hft_tempdir dir;
-static char path[300];
-static int listener;
-static pthread_t thread;
-static const char *answers[MOST]; /* NULL: it hangs up without one */
-static size_t n_answers, n_asked;
-static bool is_hasty; /* it says all at once */
-static char asked[MOST][TEXT_MAX];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void add_answer(const char *text)
-{
-    answers[n_answers++] = text;
-}
-
-/* A request with its body. */
-static void read_request(int fd, char *text)
-{
-    size_t len = 0, want = SIZE_MAX;
-
-    while (len < want && len < TEXT_MAX - 1) {
-        ssize_t n = read(fd, text + len, TEXT_MAX - 1 - len);
-        const char *end, *length;
-
-        if (n <= 0)
-            break;
-        len += (size_t)n;
-        text[len] = '\0';
-        end = strstr(text, "\r\n\r\n");
-        length = strstr(text, "Content-Length: ");
-        if (end != NULL)
-            want = (size_t)(end + 4 - text) +
-                   (length != NULL ? strtoul(length + 16, NULL, 10) : 0);
-    }
-}
-
-/* Byte by byte, so that nothing is whole before its time. */
-static void say(int fd, const char *text)
-{
-    size_t step = is_hasty ? strlen(text) : 1;
-
-    for (; *text != '\0'; text += step) {
-        if (send(fd, text, step, MSG_NOSIGNAL) != (ssize_t)step)
-            return;
-    }
-}
-
-static void *serve(void *arg)
-{
-    for (;;) {
-        int fd = accept(listener, NULL, NULL);
-        size_t n;
-
-        if (fd < 0)
-            return arg;
-        (void)pthread_mutex_lock(&lock);
-        n = n_asked < MOST - 1 ? n_asked : MOST - 1;
-        read_request(fd, asked[n]);
-        n_asked = n + 1;
-        (void)pthread_mutex_unlock(&lock);
-        n = n < n_answers ? n : n_answers - 1;
-        if (answers[n] != NULL)
-            say(fd, answers[n]);
-        (void)close(fd);
-    }
-}
-
-static struct hf_client *begin(hf_ms patience)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    struct hf_client_config cfg = { .socket = path, .token = "secret", .patience = patience };
-    struct hf_client *client = NULL;
-
-    ck_assert_uint_lt(strlen(path), sizeof address.sun_path);
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(listener, (const struct sockaddr *)&address, sizeof address), 0);
-    ck_assert_int_eq(listen(listener, 16), 0);
-    ck_assert_int_eq(pthread_create(&thread, NULL, serve, NULL), 0);
-    ck_assert_int_eq(hf_client_new(&cfg, &client, NULL), HF_OK);
-    return client;
-}
-
-static void end(struct hf_client *client)
-{
-    hf_client_free(client);
-    (void)shutdown(listener, SHUT_RDWR);
-    (void)pthread_join(thread, NULL);
-    (void)close(listener);
-}
-
-static void setup(void)
-{
-    hft_tempdir_init(&dir);
-    (void)snprintf(path, sizeof path, "%s/a1.sock", dir.path);
-}
-
-static void teardown(void)
-{
-    hft_tempdir_done(&dir);
-}
-
-/* The n-th request, from 0 on. */
-static bool was_asked(size_t n, const char *part)
-{
-    bool was;
-
-    (void)pthread_mutex_lock(&lock);
-    was = n < n_asked && strstr(asked[n], part) != NULL;
-    (void)pthread_mutex_unlock(&lock);
-    return was;
-}
-
-#define OK(json) "HTTP/1.0 200 OK\r\n\r\n" json
 
 /* Calls. */
 
@@ -216,6 +83,7 @@ START_TEST(a_task_without_id_gets_one_before_it_is_submitted)
     add_answer("HTTP/1.0 201 Created\r\n\r\n" TASK);
     client = begin(5000);
     ck_assert_int_eq(hf_client_submit(client, NULL, "r1", "5", 3, NULL, NULL), 1);
+    ck_assert_uint_eq(times_asked(), 2);
     (void)sscanf(strstr(asked[0], "{\"id\":\"") + 7, "%59[a-z0-9]", first);
     (void)sscanf(strstr(asked[1], "{\"id\":\"") + 7, "%59[a-z0-9]", second);
     ck_assert_uint_eq(strlen(first), 26);
@@ -264,7 +132,7 @@ START_TEST(what_is_refused_has_its_code_and_sentence)
     ck_assert_int_eq(hf_client_read_task(client, "t1", &task, &err), REFUSALS[_i].rc);
     ck_assert_msg(strstr(err.text, REFUSALS[_i].text) != NULL, "%s", err.text);
     ck_assert_int_eq(task.attempt, 77);
-    ck_assert_uint_eq(n_asked, 1);
+    ck_assert_uint_eq(times_asked(), 1);
     end(client);
 }
 END_TEST
@@ -298,7 +166,7 @@ START_TEST(what_makes_no_sense_is_not_sent)
     ck_assert_int_eq(hf_client_submit(client, "I", "r", NULL, 0, NULL, NULL), HF_EINVAL);
     ck_assert_int_eq(hf_client_save_file(client, "t1", "state", NULL, NULL), HF_EINVAL);
     ck_assert_int_eq(hf_client_load_to(client, "t1", -1, NULL, NULL), HF_EINVAL);
-    ck_assert_uint_eq(n_asked, 0);
+    ck_assert_uint_eq(times_asked(), 0);
     end(client);
 }
 END_TEST
@@ -348,7 +216,7 @@ START_TEST(what_cannot_be_answered_now_is_asked_again)
     add_answer(OK("{}"));
     client = begin(20000);
     ck_assert_int_eq(hf_client_complete(client, "t1", "done", &err), HF_OK);
-    ck_assert_uint_eq(n_asked, 5);
+    ck_assert_uint_eq(times_asked(), 5);
     ck_assert_str_eq(asked[0], asked[4]);
     end(client);
 }
@@ -363,8 +231,8 @@ START_TEST(patience_ends)
     client = begin(450);
     ck_assert_int_eq(hf_client_start(client, "t1", &err), HF_EAGAIN);
     ck_assert_str_eq(err.text, "no (do better)");
-    ck_assert_uint_ge(n_asked, 2);
-    ck_assert_uint_le(n_asked, 3);
+    ck_assert_uint_ge(times_asked(), 2);
+    ck_assert_uint_le(times_asked(), 3);
     end(client);
 }
 END_TEST
@@ -399,6 +267,39 @@ START_TEST(nobody_there_is_told_and_tried_again)
     ck_assert_int_eq(hf_client_start(client, "t1", &err), HF_EAGAIN);
     ck_assert_msg(strstr(err.text, "a1.sock: No such file") != NULL, "%s", err.text);
     hf_client_free(client);
+}
+END_TEST
+
+static void *ask_often(void *arg)
+{
+    struct hf_client *client = arg;
+    struct hf_client_task task;
+    intptr_t failed = 0;
+
+    for (int i = 0; i < 20; i++) {
+        if (hf_client_read_task(client, "t1", &task, NULL) != HF_OK)
+            failed++;
+        else
+            hf_client_task_done(&task);
+    }
+    return (void *)failed;
+}
+
+START_TEST(any_number_of_threads_may_ask_at_once)
+{
+    struct hf_client *client;
+    pthread_t threads[8];
+    void *failed;
+
+    add_answer(OK(TASK));
+    client = begin(20000); /* it may be too many at once for its queue */
+    for (size_t i = 0; i < COUNT(threads); i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, ask_often, client), 0);
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        ck_assert_int_eq(pthread_join(threads[i], &failed), 0);
+        ck_assert_ptr_null(failed);
+    }
+    end(client);
 }
 END_TEST
 
@@ -508,7 +409,7 @@ START_TEST(half_a_file_is_not_continued_with_another_half)
     fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ck_assert_int_eq(hf_client_load_to(client, "t1", fd, &kept, NULL), HF_EAGAIN);
     ck_assert_int_eq(lseek(fd, 0, SEEK_END), 5);
-    ck_assert_uint_eq(n_asked, 1);
+    ck_assert_uint_eq(times_asked(), 1);
     (void)close(fd);
     end(client);
 }
@@ -527,110 +428,6 @@ START_TEST(more_than_was_allowed_for_is_not_kept)
     ck_assert_int_eq(hf_client_new(&cfg, &small, NULL), HF_OK);
     ck_assert_int_eq(hf_client_load(small, "t1", &kept, NULL), HF_ELIMIT);
     hf_client_free(small);
-    end(client);
-}
-END_TEST
-
-/* Events. */
-
-static int next(struct hf_client *client, struct hf_client_event *event)
-{
-    int rc;
-
-    while ((rc = hf_client_next_event(client, 5000, event, NULL)) == 0)
-        ;
-    return rc;
-}
-
-START_TEST(events_are_told_and_pings_answered)
-{
-    struct hf_client *client;
-    struct hf_client_event event;
-
-    add_answer(OK("event: ping\ndata: {\"id\":\"3\"}\n\nevent: unheard_of\ndata: -\n\n"
-                  "event: stop\ndata: {\"grace\":\"5s\"}\n\n"));
-    add_answer("HTTP/1.0 204 x\r\n\r\n");
-    add_answer(OK("event: thawed\ndata: {\"frozenFor\":\"1.250s\"}\n\n"
-                  "event: nudge\ndata: {\"id\":\"n\",\"text\":\"why?\"}\n\n"
-                  "event: jeopardy\ndata: {\"until\":\"2026-01-31T08:15:30.250Z\"}\n\n"
-                  "event: task\ndata: {\"id\":\"t1\"}\n\n"));
-    client = begin(-1);
-    ck_assert_int_eq(next(client, &event), 1);
-    ck_assert_int_eq(event.kind, HF_CLIENT_EVENT_PING);
-    ck_assert(was_asked(1, "POST /v1/pong "));
-    ck_assert(was_asked(1, "{\"id\":\"3\"}"));
-    ck_assert_int_eq(next(client, &event), 1);
-    ck_assert_int_eq(event.kind, HF_CLIENT_EVENT_STOP);
-    ck_assert_int_eq(event.length, 5000);
-    ck_assert_int_eq(next(client, &event), 1); /* of another connection: the first one ended */
-    ck_assert_int_eq(event.kind, HF_CLIENT_EVENT_THAWED);
-    ck_assert_int_eq(event.length, 1250);
-    ck_assert_int_eq(next(client, &event), 1);
-    ck_assert_int_eq(event.kind, HF_CLIENT_EVENT_NUDGE);
-    ck_assert_str_eq(event.id, "n");
-    ck_assert_str_eq(event.text, "why?");
-    ck_assert_int_eq(next(client, &event), 1);
-    ck_assert_int_eq(event.kind, HF_CLIENT_EVENT_JEOPARDY);
-    ck_assert_int_eq(event.until_wall, 1769847330250);
-    ck_assert_int_eq(next(client, &event), 1);
-    ck_assert_int_eq(event.kind, HF_CLIENT_EVENT_TASK);
-    ck_assert_str_eq(event.id, "t1");
-    end(client);
-}
-END_TEST
-
-/* A main loop does not call before the descriptor says so. */
-START_TEST(a_main_loop_needs_one_descriptor)
-{
-    struct hf_client *client;
-    struct hf_client_event event;
-    struct pollfd fd = { .events = POLLIN };
-    int told = 0;
-
-    add_answer("HTTP/1.0 503 x\r\n\r\n"); /* it is just starting */
-    add_answer(OK("event: task\ndata: {\"id\":\"t1\"}\n\n"));
-    add_answer(OK("event: task\ndata: {\"id\":\"t2\"}\n\n"));
-    client = begin(-1);
-    fd.fd = hf_client_get_fd(client);
-    while (told < 2) {
-        int rc;
-
-        ck_assert_int_eq(poll(&fd, 1, 10000), 1);
-        while ((rc = hf_client_next_event(client, 0, &event, NULL)) > 0)
-            told++;
-        ck_assert_int_eq(rc, 0);
-        ck_assert_int_eq(hf_client_get_fd(client), fd.fd);
-    }
-    ck_assert_str_eq(event.id, "t2");
-    end(client);
-}
-END_TEST
-
-static const struct {
-    const char *answer, *text;
-    int rc;
-} STREAMS[] = {
-    { "HTTP/1.0 401 x\r\nContent-Length: 61\r\n\r\n" REFUSAL("denied"), "no (do better)",
-      HF_EDENIED },
-    { "HTTP/1.0 401 x\r\n\r\n", "agentd answered 401", HF_EDENIED },
-    { "nonsense\r\n\r\n", "HTTP/1", HF_ECORRUPT },
-    { OK("event: ping\ndata: {}\n\n"), "without its id", HF_ECORRUPT },
-    { OK("event: ping\ndata: {\"id\":3}\n\n"), "expected a string", HF_ECORRUPT },
-    { OK("event: stop\ndata: {\"grace\":\"soon\"}\n\n"), "duration", HF_ECORRUPT },
-    { OK("event: stop\ndata: {\"grace\"\n\n"), "expected ':'", HF_ECORRUPT },
-};
-
-START_TEST(what_is_no_stream_of_events_is_told)
-{
-    struct hf_client *client;
-    struct hf_client_event event = { .length = 7 };
-    struct hf_error err = { "" };
-
-    add_answer(STREAMS[_i].answer);
-    client = begin(-1);
-    ck_assert_int_eq(hf_client_next_event(client, 5000, &event, &err), STREAMS[_i].rc);
-    ck_assert_msg(strstr(err.text, STREAMS[_i].text) != NULL, "%s", err.text);
-    ck_assert_int_eq(event.length, 7);
     end(client);
 }
 END_TEST
@@ -679,14 +476,12 @@ int main(void)
     tcase_add_test(t, patience_ends);
     tcase_add_test(t, an_agentd_that_does_not_answer_is_not_waited_for_for_ever);
     tcase_add_test(t, nobody_there_is_told_and_tried_again);
+    tcase_add_test(t, any_number_of_threads_may_ask_at_once);
     tcase_add_test(t, an_interruption_ends_what_waits_and_nothing_else);
     tcase_add_test(t, a_checkpoint_is_loaded_into_memory_or_a_file);
     tcase_add_loop_test(t, a_checkpoint_that_is_not_whole_is_none, 0, COUNT(LOADS));
     tcase_add_test(t, half_a_file_is_not_continued_with_another_half);
     tcase_add_test(t, more_than_was_allowed_for_is_not_kept);
-    tcase_add_test(t, events_are_told_and_pings_answered);
-    tcase_add_test(t, a_main_loop_needs_one_descriptor);
-    tcase_add_loop_test(t, what_is_no_stream_of_events_is_told, 0, COUNT(STREAMS));
     tcase_add_test(t, without_memory_it_says_so);
     return run("client/holdfast", t);
 }
