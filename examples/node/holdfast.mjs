@@ -29,6 +29,9 @@ import { createHash, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+const CODES = {
+    401: 'EDENIED', 404: 'ENOENT', 409: 'ECONFLICT', 413: 'ELIMIT', 429: 'ELIMIT', 503: 'EAGAIN',
+};
 const STATES = ['ready', 'busy', 'waiting', 'parked', 'draining'];
 const NAME = /^[a-z0-9][a-z0-9._-]{0,252}$/;
 const PAUSE = 200; // before something is asked again
@@ -163,7 +166,11 @@ export class Holdfast {
 
     // How the agent is.
 
-    /** @returns {Promise<{agent: string, role: string, task: string, fencingToken: bigint, ttl: number, jeopardy: boolean}>} */
+    /**
+     * Who this is. The fencing token grows from life to life; in jeopardy nothing new may begin.
+     * @returns {Promise<{agent: string, role: string, task: string, fencingToken: bigint, ttl: number,
+     *     jeopardy: boolean}>}
+     */
     async self() {
         const got = await this.#json('GET', '/v1/self');
         return {
@@ -299,7 +306,8 @@ export class Holdfast {
      */
     async load(id) {
         const path = `/v1/tasks/${named(id)}/checkpoint`;
-        const answer = await unless('ENOENT', this.#ask('GET', path, undefined, { limit: this.#checkpointMax }));
+        const limit = this.#checkpointMax;
+        const answer = await unless('ENOENT', this.#ask('GET', path, undefined, { limit }));
         if (answer === null) return null;
         const { headers, body: data } = answer;
         const [seq, sha256] = [headers['x-holdfast-seq'], headers['x-holdfast-sha256']];
@@ -357,7 +365,9 @@ export class Holdfast {
 
     /** Answers a ping by hand. */
     async pong(id) {
-        await this.#json('POST', '/v1/pong', { id }, { once: true });
+        // One that comes too late is none: nobody tries for long.
+        const extra = Math.min(0, 2000 - this.#timeout);
+        await this.#json('POST', '/v1/pong', { id }, { once: true, extra });
     }
 
     // Requests.
@@ -425,12 +435,13 @@ export class Holdfast {
         const isBytes = Buffer.isBuffer(body);
         const data = body === undefined || isBytes ? body : Buffer.from(JSON.stringify(body));
         const headers = { Authorization: `Bearer ${this.#token}`, Connection: 'close' };
-        if (data !== undefined) headers['Content-Type'] = isBytes ? 'application/octet-stream' : 'application/json';
+        const type = isBytes ? 'application/octet-stream' : 'application/json';
+        if (data !== undefined) headers['Content-Type'] = type;
         if (method !== 'GET') headers['Content-Length'] = data?.length ?? 0;
         const signal = waits ? this.#interrupted.signal : undefined;
         return new Promise((resolve, reject) => {
-            const asked = { socketPath: this.#socket, method, path, headers, agent: false, timeout: ms, signal };
-            const request = http.request(asked, resolve);
+            const where = { socketPath: this.#socket, method, path, headers, agent: false };
+            const request = http.request({ ...where, timeout: ms, signal }, resolve);
             request.on('timeout', () => request.destroy(unavailable('agentd did not answer in time')));
             request.on('error', reject);
             request.end(data);
@@ -470,7 +481,9 @@ async function whole(response, limit) {
     for await (const part of response) {
         parts.push(part);
         size += part.length;
-        if (size > limit) throw new HoldfastError('ELIMIT', "agentd's answer is longer than what was allowed for");
+        if (size > limit) {
+            throw new HoldfastError('ELIMIT', "agentd's answer is longer than what was allowed for");
+        }
     }
     if (!response.complete) throw unavailable('agentd closed the connection in the middle of its answer');
     return Buffer.concat(parts);
@@ -490,11 +503,11 @@ function translate(error) {
 
 /** What an answer that is not 2xx means. */
 function refusal(status, body) {
-    const code = { 401: 'EDENIED', 404: 'ENOENT', 409: 'ECONFLICT', 413: 'ELIMIT', 429: 'ELIMIT', 503: 'EAGAIN' }[status] ??
-        (status >= 400 && status < 500 ? 'EINVAL' : 'ECORRUPT');
+    const code = CODES[status] ?? (status >= 400 && status < 500 ? 'EINVAL' : 'ECORRUPT');
     try {
-        const { error } = JSON.parse(body);
-        return new HoldfastError(error.code === 'fenced' ? 'EFENCED' : code, `${error.message}`, `${error.next ?? ''}`);
+        const { code: word, message, next = '' } = JSON.parse(body).error;
+        const isFenced = status === 409 && word === 'fenced';
+        return new HoldfastError(isFenced ? 'EFENCED' : code, `${message}`, `${next}`);
     } catch {
         return new HoldfastError(code, `agentd answered ${status}`);
     }

@@ -75,15 +75,21 @@ int hf_client_event_parse(struct hf_bytes name, struct hf_bytes data,
 
 /* The stream. */
 
-static void set_timer(struct hf_client *client, hf_ms after)
+/* Lets `ready` be so, then; at once for 0. */
+static void wake_after(const struct hf_client *client, hf_ms after)
 {
     struct itimerspec spec = { .it_value = { .tv_sec = after / 1000,
                                              .tv_nsec = after % 1000 * 1000000 } };
 
-    if (after == 0)
-        spec.it_value.tv_nsec = 1;
-    client->due = hf_client_now() + after;
+    if (after <= 0)
+        spec.it_value = (struct timespec){ .tv_nsec = 1 };
     (void)timerfd_settime(client->timer, 0, &spec, NULL); /* which cannot fail */
+}
+
+static void set_timer(struct hf_client *client, hf_ms after)
+{
+    client->due = hf_client_now() + after;
+    wake_after(client, after);
 }
 
 int hf_client_get_fd(struct hf_client *client)
@@ -100,7 +106,7 @@ static void hang_up(struct hf_client *client, hf_ms pause)
     if (client->stream >= 0)
         (void)close(client->stream); /* which takes it out of `ready`, too */
     client->stream = -1;
-    client->has_head = false;
+    client->has_head = client->is_cut = false;
     client->used = 0;
     hf_buf_clear(&client->input);
     hf_sse_clear(&client->sse);
@@ -159,15 +165,18 @@ static int read_stream(struct hf_client *client)
     }
     if (n < 0 && errno == EAGAIN)
         return HF_EAGAIN;
-    /* A refusal that ends before it is whole is told by its status alone. */
-    hang_up(client, AGAIN_MS);
+    if (client->has_head || client->input.len == 0 || client->is_cut)
+        hang_up(client, AGAIN_MS);
+    else
+        client->is_cut = true; /* it may be a refusal: what there is of that counts */
     return HF_OK;
 }
 
-/* Whether the sentence that belongs to a refusal has come. */
+/* Whether the sentence that belongs to a refusal has come, or never will. */
 static bool is_there(const struct hf_client *client, int head_len, int64_t body_len)
 {
-    return body_len > HF_HEAD_MAX || (int64_t)client->input.len - head_len >= body_len;
+    return client->is_cut || body_len > HF_HEAD_MAX ||
+           (int64_t)client->input.len - head_len >= body_len;
 }
 
 /* 1 when the head was taken, 0 when more has to come. */
@@ -223,6 +232,7 @@ static int look(struct hf_client *client, struct hf_client_event *ret_event,
                 struct hf_error *err)
 {
     for (;;) {
+        hf_ms left;
         int rc;
 
         if (client->stream < 0) {
@@ -244,8 +254,11 @@ static int look(struct hf_client *client, struct hf_client_event *ret_event,
         if (client->stream < 0)
             continue;
         rc = read_stream(client);
-        if (rc == HF_EAGAIN && hf_client_now() < client->due)
+        left = client->due - hf_client_now();
+        if (rc == HF_EAGAIN && left > 0) {
+            wake_after(client, left); /* and no more because of what was left over */
             return 0;
+        }
         if (rc == HF_EAGAIN)
             hang_up(client, 0); /* it has been silent for too long */
         else if (rc != HF_OK)
@@ -270,6 +283,8 @@ int hf_client_next_event(struct hf_client *client, hf_ms timeout,
     } while (rc == HF_OK || rc == HF_ECANCELED);
     if (rc == 1 && ret_event->kind == HF_CLIENT_EVENT_PING && !client->pongs_by_hand)
         (void)!hf_client_pong(client, ret_event->id, NULL); /* a lost one is asked for anew */
+    if (client->has_head && client->used < client->input.len)
+        wake_after(client, 0); /* there is more, which the socket does not know of any more */
     if (rc == HF_EIO)
         return hf_error_set(err, rc, "the descriptors of this client cannot be waited for");
     return rc == HF_ETIMEOUT ? 0 : rc;

@@ -27,6 +27,7 @@ struct hf_client {
     int timer; /* when to connect anew, or to give up a silent connection */
     int stream;
     bool has_head;
+    bool is_cut; /* the connection ended before it had one */
     bool has_begun;
     hf_ms due; /* of the timer; 0: it is not set */
     struct hf_sse sse;

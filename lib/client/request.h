@@ -16,7 +16,7 @@ struct hf_request {
     const char *path;
     const char *type; /* of the body; NULL: there is none */
     struct hf_bytes body;
-    hf_ms timeout;  /* beyond that of the client; 0: no more than that */
+    hf_ms timeout;  /* beyond that of the client; below 0: so much less */
     bool is_wait;   /* hf_client_interrupt ends it */
     bool only_once; /* never repeated */
     int fd;         /* where the body of a 200 goes; -1: into the answer */

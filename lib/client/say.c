@@ -135,12 +135,17 @@ int hf_client_leave(struct hf_client *client, const char *reason, struct hf_erro
     return say(client, &request, &body, err);
 }
 
-/* An answer that comes too late is none, so nobody tries for long. */
+enum { PONG_MS = 2000 };
+
+/* An answer that comes too late is none, and whoever takes events waits here: nobody tries for
+ * long. */
 int hf_client_pong(struct hf_client *client, const char *id, struct hf_error *err)
 {
     struct hf_request request = { .method = "POST", .path = "/v1/pong", .only_once = true };
     HF_CLEANUP_BUF struct hf_buf body = { 0 };
 
+    if (client->timeout > PONG_MS)
+        request.timeout = PONG_MS - client->timeout;
     hf_fields_begin(&body);
     hf_fields_add_text(&body, "id", id);
     hf_fields_end(&body);

@@ -49,7 +49,27 @@ START_TEST(events_are_told_and_pings_answered)
 }
 END_TEST
 
-/* A main loop does not call before the descriptor says so. */
+/* Whoever takes events would wait for it, and one that comes too late is none. */
+START_TEST(a_pong_is_not_tried_for_long)
+{
+    struct hf_client_config cfg = { .socket = path, .token = "secret" };
+    struct hf_clock clock = hf_clock_boottime();
+    struct hf_client *client, *silent;
+    hf_ms before = hf_clock_now(&clock);
+
+    add_answer(OK("{}"));
+    client = begin(-1);
+    (void)pthread_mutex_lock(&lock); /* it takes the connection, and that is all */
+    ck_assert_int_eq(hf_client_new(&cfg, &silent, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_pong(silent, "1", NULL), HF_ETIMEOUT);
+    ck_assert_int_lt(hf_clock_now(&clock) - before, 15000); /* and not the 30 s of a call */
+    (void)pthread_mutex_unlock(&lock);
+    hf_client_free(silent);
+    end(client);
+}
+END_TEST
+
+/* A main loop does not call before the descriptor says so, and then only once. */
 START_TEST(a_main_loop_needs_one_descriptor)
 {
     struct hf_client *client;
@@ -58,20 +78,22 @@ START_TEST(a_main_loop_needs_one_descriptor)
     int told = 0;
 
     add_answer("HTTP/1.0 503 x\r\n\r\n"); /* it is just starting */
-    add_answer(OK("event: task\ndata: {\"id\":\"t1\"}\n\n"));
-    add_answer(OK("event: task\ndata: {\"id\":\"t2\"}\n\n"));
+    add_answer(OK("event: task\ndata: {\"id\":\"t1\"}\n\n"
+                  "event: task\ndata: {\"id\":\"t2\"}\n\n"));
+    add_answer(OK("event: task\ndata: {\"id\":\"t3\"}\n\n"));
+    is_hasty = true;
     client = begin(-1);
     fd.fd = hf_client_get_fd(client);
-    while (told < 2) {
+    while (told < 3) {
         int rc;
 
         ck_assert_int_eq(poll(&fd, 1, 10000), 1);
-        while ((rc = hf_client_next_event(client, 0, &event, NULL)) > 0)
-            told++;
-        ck_assert_int_eq(rc, 0);
+        rc = hf_client_next_event(client, 0, &event, NULL);
+        ck_assert_int_ge(rc, 0);
+        told += rc;
         ck_assert_int_eq(hf_client_get_fd(client), fd.fd);
     }
-    ck_assert_str_eq(event.id, "t2");
+    ck_assert_str_eq(event.id, "t3");
     end(client);
 }
 END_TEST
@@ -82,6 +104,8 @@ static const struct {
 } STREAMS[] = {
     { "HTTP/1.0 401 x\r\nContent-Length: 61\r\n\r\n" REFUSAL("denied"), "no (do better)",
       HF_EDENIED },
+    { "HTTP/1.0 401 x\r\nContent-Length: 99\r\n\r\n" REFUSAL("denied"), "no (do better)",
+      HF_EDENIED }, /* cut off */
     { "HTTP/1.0 401 x\r\n\r\n", "agentd answered 401", HF_EDENIED },
     { "nonsense\r\n\r\n", "HTTP/1", HF_ECORRUPT },
     { OK("event: ping\ndata: {}\n\n"), "without its id", HF_ECORRUPT },
@@ -111,6 +135,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, events_are_told_and_pings_answered);
+    tcase_add_test(t, a_pong_is_not_tried_for_long);
     tcase_add_test(t, a_main_loop_needs_one_descriptor);
     tcase_add_loop_test(t, what_is_no_stream_of_events_is_told, 0, COUNT(STREAMS));
     return run("client/event", t);
