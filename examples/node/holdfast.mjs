@@ -443,7 +443,7 @@ export class Holdfast {
             const where = { socketPath: this.#socket, method, path, headers, agent: false };
             const request = http.request({ ...where, timeout: ms, signal }, resolve);
             request.on('timeout', () => request.destroy(unavailable('agentd did not answer in time')));
-            request.on('error', reject);
+            request.on('error', (error) => reject(translate(error)));
             request.end(data);
         });
     }

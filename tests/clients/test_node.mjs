@@ -169,6 +169,24 @@ test('events are told and pings answered', async (t) => {
     await fails(denied.client().events().next(), 'EDENIED');
 });
 
+test('whoever listens waits for an agentd that is not there yet', async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'hft-node-'));
+    const path = join(directory, 'a1.sock');
+    const server = net.createServer((socket) => {
+        socket.on('error', () => {});
+        socket.end(`${OK}event: task\ndata: {"id":"t1"}\n\n`);
+    });
+    t.after(() => {
+        server.close();
+        rmSync(directory, { recursive: true });
+    });
+    const hf = new Holdfast({ socket: path, token: 'secret', patience: -1 });
+    await fails(hf.start('t1'), 'EAGAIN', 'ENOENT');
+    const event = hf.events().next();
+    setTimeout(() => server.listen(path), 300); // after the first attempt
+    assert.equal((await event).value.id, 't1');
+});
+
 test('an interruption ends what waits and nothing else', async (t) => {
     const { client } = await agentd(t, null, `${OK}{}`);
     const hf = client({ patience: 60_000 });
