@@ -1,0 +1,449 @@
+#include "core/detector.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define PHI_MAX    300.0
+#define FIRST      2 /* intervals that the first estimate counts as */
+#define EVERY_MAX  3600000
+#define BEAT_MAX   86400000
+#define MISSES_MAX 100
+
+static const char *const SOURCES[] = {
+#define X(name, text) text,
+    HF_SOURCE_MAP(X)
+#undef X
+};
+
+const char *hf_source_name(enum hf_source source)
+{
+    return (size_t)source < HF_SOURCES ? SOURCES[source] : "?";
+}
+
+/* Policies. */
+
+struct hf_detector_policy hf_detector_policy_for(enum hf_detector_profile profile)
+{
+    static const struct {
+        hf_ms every, answer;
+        uint32_t misses;
+    } PINGS[] = { [HF_DETECTOR_DEFAULT] = { 2000, 1000, 2 },
+                  [HF_DETECTOR_DEV] = { 1000, 1000, 2 },
+                  [HF_DETECTOR_TOLERANT] = { 3000, 1000, 3 } };
+
+    return (struct hf_detector_policy){
+        .ping_every = PINGS[profile].every,
+        .ping_answer = PINGS[profile].answer,
+        .ping_misses = PINGS[profile].misses,
+        .ping_idle = 60000,
+        .heartbeat = 30000,
+        .beat_misses = 3,
+        .watchdog = 30000,
+        .probe_misses = 3,
+        .still_after = 2000,
+        .blocked_max = 30000,
+        .warning = 1000,
+        .deviation_min = 100,
+        .phi = 8,
+        .convicts = 1U << HF_SOURCE_PING | 1U << HF_SOURCE_WATCHDOG | 1U << HF_SOURCE_PROBE,
+    };
+}
+
+int hf_detector_policy_check(const struct hf_detector_policy *p, const char **ret_why)
+{
+    if (p->ping_answer <= 0 || p->ping_every < p->ping_answer || p->ping_every > EVERY_MAX)
+        *ret_why = "pings: every must not be below answer, which must be positive";
+    else if (p->ping_misses < 2 || p->ping_misses > MISSES_MAX)
+        *ret_why = "pings: misses must be 2 to 100, for one is never a failure";
+    else if (p->ping_idle < p->ping_every)
+        *ret_why = "pings: who does not answer must not be asked more often than who does";
+    else if (p->heartbeat <= 0 || p->heartbeat > BEAT_MAX)
+        *ret_why = "heartbeat must be positive and not above a day";
+    else if (p->beat_misses < 1 || p->beat_misses > MISSES_MAX || p->probe_misses < 1 ||
+             p->probe_misses > MISSES_MAX)
+        *ret_why = "misses must be 1 to 100";
+    else if (p->watchdog < 0 || p->watchdog > BEAT_MAX)
+        *ret_why = "watchdog must not be negative or above a day";
+    else if (p->still_after <= 0 || p->blocked_max <= 0 || p->warning <= 0 ||
+             p->deviation_min <= 0)
+        *ret_why = "what a verdict waits for must be positive";
+    else if (!(p->phi >= 1 && p->phi <= 100))
+        *ret_why = "phi must be 1 to 100";
+    else
+        return HF_OK;
+    return HF_EINVAL;
+}
+
+/* What is heard. */
+
+void hf_detector_init(struct hf_detector *d, hf_ms now)
+{
+    *d = (struct hf_detector){ .shape_since = now, .active_at = now };
+}
+
+static void sample(struct hf_detector_heard *heard, hf_ms interval)
+{
+    if (interval <= 0 || interval > BEAT_MAX)
+        return;
+    heard->intervals[heard->next] = (uint32_t)interval;
+    heard->next = (uint8_t)((heard->next + 1) % HF_DETECTOR_SAMPLES);
+    if (heard->count < HF_DETECTOR_SAMPLES)
+        heard->count++;
+}
+
+/* An interval that was suspicious is none that is usual. */
+static void hear(struct hf_detector *d, enum hf_source source, hf_ms now)
+{
+    struct hf_detector_heard *heard = &d->heard[source];
+
+    if (heard->used && !heard->skip && d->suspect_at == 0)
+        sample(heard, now - heard->at);
+    heard->used = true;
+    heard->skip = false;
+    heard->at = now;
+}
+
+/* Who does something is well, whatever else is missing. How often it does is another matter. */
+void hf_detector_on_activity(struct hf_detector *d, hf_ms now)
+{
+    for (size_t i = 0; i < sizeof d->heard / sizeof d->heard[0]; i++) {
+        if (d->suspect_at != 0 && d->heard[i].at < now)
+            d->heard[i].skip = true; /* it was too long to be usual */
+    }
+    d->active_at = now;
+    d->missed = 0;
+}
+
+void hf_detector_on_listens(struct hf_detector *d, bool listens, hf_ms now)
+{
+    d->listens = listens;
+    d->ping_out = false;
+    d->missed = 0;
+    d->ping_next = now;
+    d->heard[HF_SOURCE_PING].used = d->heard[HF_SOURCE_PING].used && listens;
+    d->heard[HF_SOURCE_PING].skip = true;
+    d->heard[HF_SOURCE_PING].at = now;
+}
+
+void hf_detector_on_ping(struct hf_detector *d, const struct hf_detector_policy *p, hf_ms now)
+{
+    d->ping_out = true;
+    d->ping_at = now;
+    d->ping_next = now + (d->heard[HF_SOURCE_PING].used ? p->ping_every : p->ping_idle);
+}
+
+void hf_detector_on_answer(struct hf_detector *d, const struct hf_detector_policy *p, hf_ms now)
+{
+    hear(d, HF_SOURCE_PING, now);
+    d->ping_out = false;
+    d->ping_next = d->ping_at + p->ping_every;
+    hf_detector_on_activity(d, now);
+}
+
+void hf_detector_on_beat(struct hf_detector *d, enum hf_source source, hf_ms now)
+{
+    hear(d, source, now);
+    hf_detector_on_activity(d, now);
+}
+
+void hf_detector_on_probe(struct hf_detector *d, bool good, hf_ms now)
+{
+    if (good)
+        d->probe_used = true;
+    if (!good && d->probe_failed == 0)
+        d->probe_since = now;
+    d->probe_failed = good ? 0 : d->probe_failed + 1;
+}
+
+void hf_detector_on_shape(struct hf_detector *d, enum hf_process_shape shape, hf_ms now)
+{
+    if (shape == d->shape)
+        return;
+    /* What a debugger held has to find its way back first. */
+    if (d->shape == HF_PROCESS_TRACED)
+        hf_detector_begin_anew(d, now);
+    d->shape = shape;
+    d->shape_since = now;
+}
+
+/* What it did not say while it need not, it cannot be blamed for later. */
+void hf_detector_begin_anew(struct hf_detector *d, hf_ms now)
+{
+    for (size_t i = 0; i < sizeof d->heard / sizeof d->heard[0]; i++) {
+        d->heard[i].skip = true;
+        if (d->heard[i].at < now)
+            d->heard[i].at = now;
+    }
+    d->missed = d->probe_failed = 0;
+    d->ping_out = false;
+    d->ping_next = now;
+    d->shape_since = now;
+}
+
+void hf_detector_announce(struct hf_detector *d, hf_ms until, hf_ms now)
+{
+    if (d->announced_until != 0)
+        hf_detector_begin_anew(d, now); /* until now everything was explained */
+    d->announced_until = until;
+}
+
+void hf_detector_set_watchdog(struct hf_detector *d, hf_ms watchdog)
+{
+    d->watchdog = watchdog;
+}
+
+void hf_detector_give_up(struct hf_detector *d)
+{
+    d->gave_up = true;
+}
+
+static hf_ms earlier(hf_ms a, hf_ms b)
+{
+    return a < b ? a : b;
+}
+
+void hf_detector_on_lost(struct hf_detector *d, hf_ms lost, hf_ms now)
+{
+    if (lost <= 0)
+        return;
+    for (size_t i = 0; i < sizeof d->heard / sizeof d->heard[0]; i++) {
+        d->heard[i].skip = true;
+        d->heard[i].at = earlier(d->heard[i].at + lost, now);
+    }
+    if (d->ping_out)
+        d->ping_at = earlier(d->ping_at + lost, now);
+}
+
+/* How unlikely. */
+
+double hf_detector_phi(const struct hf_detector_heard *heard, hf_ms expected,
+                       hf_ms deviation_min, hf_ms pause, hf_ms silence)
+{
+    /* The first estimate: as expected, give or take a quarter. */
+    double count = FIRST, sum = FIRST * (double)expected;
+    double squares = FIRST * (double)expected * (double)expected * (1 + 1.0 / 16);
+    double mean, deviation, y, x;
+
+    for (uint8_t i = 0; i < heard->count; i++) {
+        count++;
+        sum += heard->intervals[i];
+        squares += (double)heard->intervals[i] * heard->intervals[i];
+    }
+    mean = sum / count;
+    deviation = sqrt(fmax(squares / count - mean * mean, 0));
+    y = ((double)silence - mean - (double)pause) / fmax(deviation, (double)deviation_min);
+    x = y * (1.5976 + 0.070566 * y * y);
+    return fmin(x > 600 ? x / M_LN10 : log1p(exp(x)) / M_LN10, PHI_MAX);
+}
+
+/* What is missing. */
+
+struct clock {
+    hf_ms expected; /* between two beats */
+    hf_ms pause;    /* beyond that is nothing special */
+    hf_ms warn, limit;
+};
+
+static struct clock clock_of(const struct hf_detector *d, const struct hf_detector_policy *p,
+                             enum hf_source source)
+{
+    hf_ms watchdog = d->watchdog != 0 ? d->watchdog : p->watchdog;
+    struct clock clock = { .expected = p->ping_every, .pause = p->ping_answer };
+
+    if (source == HF_SOURCE_WATCHDOG) /* half of it is what programs beat at */
+        clock = (struct clock){ .expected = watchdog / 2, .pause = watchdog / 2 };
+    else if (source == HF_SOURCE_HEARTBEAT)
+        clock =
+            (struct clock){ .expected = p->heartbeat, .pause = p->heartbeat * p->beat_misses };
+    clock.limit = clock.expected + clock.pause;
+    clock.warn = clock.expected + clock.pause * 2 / 3;
+    return clock;
+}
+
+static hf_ms last_sign(const struct hf_detector *d, enum hf_source source)
+{
+    return d->heard[source].at > d->active_at ? d->heard[source].at : d->active_at;
+}
+
+static double phi_of(const struct hf_detector *d, const struct hf_detector_policy *p,
+                     enum hf_source source, hf_ms now)
+{
+    struct clock clock = clock_of(d, p, source);
+
+    return hf_detector_phi(&d->heard[source], clock.expected, p->deviation_min, clock.pause,
+                           now - last_sign(d, source));
+}
+
+static struct hf_detector_verdict found(enum hf_detector_state state, enum hf_source source,
+                                        double phi, hf_ms since, hf_ms at)
+{
+    return (struct hf_detector_verdict){
+        .state = state, .source = source, .phi = phi, .since = since, .at = at
+    };
+}
+
+/* A ping that nobody answered in time is a miss, and the next one follows soon. */
+static void count_misses(struct hf_detector *d, const struct hf_detector_policy *p,
+                         hf_ms factor, bool explained, hf_ms now)
+{
+    if (!d->ping_out || now < d->ping_at + p->ping_answer * factor)
+        return;
+    d->ping_out = false;
+    if (!d->heard[HF_SOURCE_PING].used || explained)
+        return;
+    d->missed++;
+    d->ping_next = now + (p->ping_every - p->ping_answer) / 2;
+}
+
+static struct hf_detector_verdict look_at_pings(const struct hf_detector *d,
+                                                const struct hf_detector_policy *p, hf_ms now)
+{
+    double phi = phi_of(d, p, HF_SOURCE_PING, now);
+    enum hf_detector_state state = HF_DETECTOR_WELL;
+    struct hf_detector_verdict v;
+
+    /* Who is unpunctual by habit gets more of them, but not for ever. */
+    if (d->missed >= p->ping_misses && (phi >= p->phi || d->missed >= 2 * p->ping_misses))
+        state = HF_DETECTOR_FROZEN;
+    else if (d->missed > 0)
+        state = HF_DETECTOR_SUSPECT;
+    v = found(state, HF_SOURCE_PING, phi, last_sign(d, HF_SOURCE_PING), HF_DETECTOR_NEVER);
+    v.missed = d->missed;
+    return v;
+}
+
+static struct hf_detector_verdict look_at_beats(const struct hf_detector *d,
+                                                const struct hf_detector_policy *p,
+                                                enum hf_source source, hf_ms factor, hf_ms now)
+{
+    struct clock clock = clock_of(d, p, source);
+    hf_ms since = last_sign(d, source), silence = now - since;
+    double phi = phi_of(d, p, source, now);
+    hf_ms warn = clock.warn * factor, limit = clock.limit * factor;
+
+    if (clock.expected == 0)
+        return found(HF_DETECTOR_WELL, source, 0, since, HF_DETECTOR_NEVER);
+    if (silence < warn)
+        return found(HF_DETECTOR_WELL, source, phi, since, since + warn);
+    if (silence < limit)
+        return found(HF_DETECTOR_SUSPECT, source, phi, since, since + limit);
+    /* Who is unpunctual by habit gets as much again, and no more. */
+    return found(phi >= p->phi || silence >= 2 * limit ? HF_DETECTOR_FROZEN
+                                                       : HF_DETECTOR_SUSPECT,
+                 source, phi, since, earlier(now + p->warning, since + 2 * limit));
+}
+
+static struct hf_detector_verdict look_at_probes(const struct hf_detector *d,
+                                                 const struct hf_detector_policy *p)
+{
+    struct hf_detector_verdict v =
+        found(HF_DETECTOR_SUSPECT, HF_SOURCE_PROBE, 0, d->probe_since, HF_DETECTOR_NEVER);
+
+    if (d->probe_failed == 0)
+        v.state = HF_DETECTOR_WELL;
+    else if (d->probe_used && d->probe_failed >= p->probe_misses &&
+             d->active_at < d->probe_since)
+        v.state = HF_DETECTOR_FROZEN;
+    v.missed = d->probe_failed;
+    return v;
+}
+
+static struct hf_detector_verdict look_at_process(const struct hf_detector *d,
+                                                  const struct hf_detector_policy *p, hf_ms now)
+{
+    hf_ms due =
+        d->shape_since + (d->shape == HF_PROCESS_BLOCKED ? p->blocked_max : p->still_after);
+
+    if (d->shape == HF_PROCESS_GOES)
+        return found(HF_DETECTOR_WELL, HF_SOURCE_PROCESS, 0, now, HF_DETECTOR_NEVER);
+    return found(now >= due ? HF_DETECTOR_SUSPECT : HF_DETECTOR_WELL, HF_SOURCE_PROCESS, 0,
+                 d->shape_since, now >= due ? HF_DETECTOR_NEVER : due);
+}
+
+/* What convicts counts more than what does not; of two suspicions the first one in the list. */
+static void weigh(struct hf_detector_verdict *worst, struct hf_detector_verdict v,
+                  const struct hf_detector_policy *p)
+{
+    hf_ms at = earlier(worst->at, v.at);
+
+    if (v.state == HF_DETECTOR_FROZEN && (p->convicts & 1U << v.source) == 0)
+        v.state = HF_DETECTOR_SUSPECT;
+    if (v.state > worst->state)
+        *worst = v;
+    worst->at = at;
+}
+
+static struct hf_detector_verdict weigh_all(const struct hf_detector *d,
+                                            const struct hf_detector_policy *p, hf_ms factor,
+                                            bool explained, hf_ms now)
+{
+    struct hf_detector_verdict worst =
+        found(HF_DETECTOR_WELL, HF_SOURCES, 0, now, HF_DETECTOR_NEVER);
+
+    if (d->heard[HF_SOURCE_PING].used && !explained)
+        weigh(&worst, look_at_pings(d, p, now), p);
+    for (enum hf_source s = HF_SOURCE_WATCHDOG; s <= HF_SOURCE_HEARTBEAT; s++) {
+        if (d->heard[s].used && !explained)
+            weigh(&worst, look_at_beats(d, p, s, factor, now), p);
+    }
+    if (!explained)
+        weigh(&worst, look_at_probes(d, p), p);
+    weigh(&worst, look_at_process(d, p, now), p);
+    if (d->gave_up)
+        weigh(&worst, found(HF_DETECTOR_FROZEN, HF_SOURCE_WATCHDOG, 0, d->active_at, now), p);
+    return worst;
+}
+
+/* A verdict needs a warning, and nobody who holds the agent or keeps it waiting. */
+static void temper(struct hf_detector *d, const struct hf_detector_policy *p, hf_ms factor,
+                   struct hf_detector_verdict *v, hf_ms now)
+{
+    hf_ms due;
+
+    if (v->state == HF_DETECTOR_WELL) {
+        d->suspect_at = 0;
+        return;
+    }
+    if (d->suspect_at == 0)
+        d->suspect_at = now;
+    due = d->gave_up ? now : d->suspect_at + p->warning * factor;
+    if (d->shape == HF_PROCESS_TRACED)
+        due = HF_DETECTOR_NEVER;
+    else if (d->shape == HF_PROCESS_BLOCKED && due < d->shape_since + p->blocked_max)
+        due = d->shape_since + p->blocked_max;
+    if (v->state == HF_DETECTOR_FROZEN && now < due) {
+        v->state = HF_DETECTOR_SUSPECT;
+        v->at = earlier(v->at, due);
+    }
+}
+
+struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
+                                            const struct hf_detector_policy *p,
+                                            const struct hf_tilt_view *us, hf_ms now)
+{
+    hf_ms factor = us->score + 1;
+    struct hf_detector_verdict v;
+    bool explained;
+
+    if (d->announced_until != 0 && now >= d->announced_until)
+        hf_detector_announce(d, 0, now);
+    explained = d->announced_until != 0;
+    if (!us->can_judge) {
+        hf_detector_begin_anew(d, now);
+        d->suspect_at = 0;
+        return found(HF_DETECTOR_WELL, HF_SOURCES, 0, now, us->at);
+    }
+    count_misses(d, p, factor, explained, now);
+    v = weigh_all(d, p, factor, explained, now);
+    temper(d, p, factor, &v, now);
+    v.ping_due = d->listens && !d->ping_out && now >= d->ping_next;
+    if (d->ping_out)
+        v.at = earlier(v.at, d->ping_at + p->ping_answer * factor);
+    else if (d->listens)
+        v.at = earlier(v.at, d->ping_next);
+    if (explained)
+        v.at = earlier(v.at, d->announced_until);
+    if (v.at < now)
+        v.at = now;
+    return v;
+}

@@ -1,0 +1,181 @@
+/* detector.h - decides from what is heard of an agent whether it is well, suspect or frozen.
+ *
+ * Pure: no clock, no randomness, no allocation, no I/O; a plain value that may be copied. Five
+ * sources, each of which counts only once the agent has used it (a program that opted into
+ * nothing is judged by its process alone):
+ *
+ *     ping       it is asked, and answers            watchdog   it promised WATCHDOG=1
+ *     heartbeat  it was asked for heartbeats         probe      somebody asks it from outside
+ *     process    what the kernel says of its first process
+ *
+ * How unlikely a silence is, given how the agent was heard of before, is phi (phi-accrual: 8 is
+ * one in a hundred million). Guarantees:
+ *   - whatever the agent does itself (a request, an answer, a beat) refutes every suspicion but
+ *     that of a probe, which only the probe itself refutes; a probe refutes nothing else, since
+ *     the kernel accepts connections for who stands still;
+ *   - nobody is frozen without having been suspect for `warning` before, nor while a debugger
+ *     holds it, nor by its process or by heartbeats alone unless the policy says so;
+ *   - what it announced (busy, waiting, parked, draining) explains every silence until its end,
+ *     and nothing after it;
+ *   - time that was not the agent's to use (we stood still, it waited for a processor) does not
+ *     count, and where we are late ourselves every limit is multiplied by 1 to 8. */
+#ifndef HF_CORE_DETECTOR_H
+#define HF_CORE_DETECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "core/tilt.h"
+
+#define HF_DETECTOR_NEVER   INT64_MAX
+#define HF_DETECTOR_SAMPLES 64 /* intervals that are remembered of a source */
+
+/* clang-format off */
+#define HF_SOURCE_MAP(X)                                                                       \
+    X(PING,      "ping")                                                                       \
+    X(WATCHDOG,  "watchdog")                                                                   \
+    X(HEARTBEAT, "heartbeat")                                                                  \
+    X(PROBE,     "probe")                                                                      \
+    X(PROCESS,   "process")
+/* clang-format on */
+
+enum hf_source {
+#define X(name, text) HF_SOURCE_##name,
+    HF_SOURCE_MAP(X)
+#undef X
+        HF_SOURCES
+};
+
+/* "ping" ...; "?" for a value that is none. A static string. */
+const char *hf_source_name(enum hf_source source);
+
+struct hf_detector_policy {
+    hf_ms ping_every;      /* who has answered one is asked so often, ... */
+    hf_ms ping_answer;     /* ... has so long to answer, ... */
+    uint32_t ping_misses;  /* ... and is frozen when so many in a row were not answered */
+    hf_ms ping_idle;       /* who never answered one is asked so often */
+    hf_ms heartbeat;       /* the interval that it is asked for, ... */
+    uint32_t beat_misses;  /* ... of which so many may be missing */
+    hf_ms watchdog;        /* WATCHDOG=1 is due within; 0: it is not promised */
+    uint32_t probe_misses; /* probes that fail in a row */
+    hf_ms still_after;     /* a process that is stopped or traced for so long is suspect */
+    hf_ms blocked_max; /* in a state that no signal ends it waits for the machine for so long */
+    hf_ms warning;     /* at least between a suspicion and a verdict */
+    hf_ms deviation_min; /* of intervals, however regular they are */
+    double phi;          /* from here on a silence convicts */
+    uint8_t convicts;    /* bits 1 << source: what may */
+};
+
+/* clang-format off */
+#define HF_DETECTOR_PROFILE_MAP(X)                                                             \
+    X(DEFAULT,  "default")  /* pings every 2 s, 1 s to answer, 2 in a row */                   \
+    X(DEV,      "dev")      /* 1 s, 1 s, 2 */                                                  \
+    X(TOLERANT, "tolerant") /* 3 s, 1 s, 3 */
+/* clang-format on */
+
+enum hf_detector_profile {
+#define X(name, text) HF_DETECTOR_##name,
+    HF_DETECTOR_PROFILE_MAP(X)
+#undef X
+};
+
+/* Pings, watchdog and probes convict; heartbeats and the process make suspect. Cannot fail. */
+struct hf_detector_policy hf_detector_policy_for(enum hf_detector_profile profile);
+
+/* HF_EINVAL, and a sentence in *ret_why, when the policy contradicts itself. */
+int hf_detector_policy_check(const struct hf_detector_policy *policy,
+                             const char **ret_why) HF_MUST_CHECK;
+
+/* The first process, as the kernel has it. */
+enum hf_process_shape {
+    HF_PROCESS_GOES,    /* it runs, or sleeps */
+    HF_PROCESS_STOPPED, /* by a signal */
+    HF_PROCESS_TRACED,  /* a debugger holds it */
+    HF_PROCESS_BLOCKED, /* in a state that no signal ends */
+};
+
+/* How a source was heard of. */
+struct hf_detector_heard {
+    bool used;     /* it counts */
+    bool skip;     /* the next interval says nothing about the agent */
+    uint8_t next;  /* of the ring */
+    uint8_t count; /* of what is in it */
+    hf_ms at;      /* when it was last heard of */
+    uint32_t intervals[HF_DETECTOR_SAMPLES];
+};
+
+enum hf_detector_state { HF_DETECTOR_WELL, HF_DETECTOR_SUSPECT, HF_DETECTOR_FROZEN };
+
+struct hf_detector_verdict {
+    enum hf_detector_state state;
+    enum hf_source source; /* that says so; not of WELL */
+    double phi;
+    hf_ms since;     /* nothing was heard since then */
+    uint32_t missed; /* pings or probes in a row */
+    bool ping_due;   /* it should be asked now */
+    hf_ms at;        /* when to look again; NEVER: when something was heard */
+};
+
+/* Read-only for callers. */
+struct hf_detector {
+    struct hf_detector_heard heard[HF_SOURCE_HEARTBEAT + 1];
+    hf_ms announced_until; /* 0: nothing is announced */
+    bool listens;          /* it can be asked */
+    bool ping_out;         /* it was, and did not answer yet */
+    hf_ms ping_at;         /* when it was asked last, ... */
+    hf_ms ping_next;       /* ... and is next */
+    uint32_t missed;
+    uint32_t probe_failed; /* in a row, ... */
+    hf_ms probe_since;     /* ... since then */
+    hf_ms active_at;       /* when it last did something itself */
+    bool probe_used;
+    enum hf_process_shape shape;
+    hf_ms shape_since;
+    hf_ms suspect_at; /* 0: it is not */
+    hf_ms watchdog;   /* as the agent has set it; 0: as the policy says */
+    bool gave_up;     /* it asked to be taken for frozen */
+};
+
+/* Begins at `now`, with nothing heard. */
+void hf_detector_init(struct hf_detector *d, hf_ms now);
+
+/* It can be asked (it listens), or cannot any more. */
+void hf_detector_on_listens(struct hf_detector *d, bool listens, hf_ms now);
+/* It was asked, ... */
+void hf_detector_on_ping(struct hf_detector *d, const struct hf_detector_policy *p, hf_ms now);
+/* ... and answered, be it late. */
+void hf_detector_on_answer(struct hf_detector *d, const struct hf_detector_policy *p,
+                           hf_ms now);
+
+/* WATCHDOG or HEARTBEAT came. */
+void hf_detector_on_beat(struct hf_detector *d, enum hf_source source, hf_ms now);
+/* It did anything else itself. */
+void hf_detector_on_activity(struct hf_detector *d, hf_ms now);
+void hf_detector_on_probe(struct hf_detector *d, bool good, hf_ms now);
+void hf_detector_on_shape(struct hf_detector *d, enum hf_process_shape shape, hf_ms now);
+
+/* It announced something that explains a silence until then; 0: nothing any more. */
+void hf_detector_announce(struct hf_detector *d, hf_ms until, hf_ms now);
+/* It set its watchdog itself; or says that it hangs (WATCHDOG=trigger). */
+void hf_detector_set_watchdog(struct hf_detector *d, hf_ms watchdog);
+void hf_detector_give_up(struct hf_detector *d);
+
+/* So much of the time since the last look was not the agent's to use. */
+void hf_detector_on_lost(struct hf_detector *d, hf_ms lost, hf_ms now);
+/* Everything is counted anew from `now`: it stood still because we made it, say. */
+void hf_detector_begin_anew(struct hf_detector *d, hf_ms now);
+
+/* What holds at `now`, by somebody whose own health is `us`. To be called when `at` has come
+ * and whenever something was heard; counts what is missing. */
+struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
+                                            const struct hf_detector_policy *p,
+                                            const struct hf_tilt_view *us, hf_ms now);
+
+/* How unlikely it is that nothing was heard for `silence`, where `pause` more than usual is
+ * nothing special; 0 to 300. `expected` stands for what is not known yet. */
+double hf_detector_phi(const struct hf_detector_heard *heard, hf_ms expected,
+                       hf_ms deviation_min, hf_ms pause, hf_ms silence);
+
+#endif
