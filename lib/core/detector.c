@@ -210,6 +210,7 @@ void hf_detector_on_lost(struct hf_detector *d, hf_ms lost, hf_ms now)
         d->heard[i].skip = true;
         d->heard[i].at = earlier(d->heard[i].at + lost, now);
     }
+    d->active_at = earlier(d->active_at + lost, now);
     if (d->ping_out)
         d->ping_at = earlier(d->ping_at + lost, now);
 }

@@ -95,7 +95,9 @@ enum hf_process_news {
     HF_PROCESS_ENDED,      /* the whole tree is gone: kind, status, signal, evidence */
     HF_PROCESS_FROZEN,     /* stands still, as was asked */
     HF_PROCESS_THAWED,     /* runs again, as was asked */
-    HF_PROCESS_UNWELL,     /* alive, answers nothing: evidence in `text` */
+    HF_PROCESS_SUSPECT,    /* something is missing that it promised: suspicion */
+    HF_PROCESS_CLEARED,    /* nothing is, any more */
+    HF_PROCESS_UNWELL,     /* alive, answers nothing, and is to be ended: suspicion */
     HF_PROCESS_UNKILLABLE, /* survived SIGKILL */
 };
 
@@ -110,6 +112,7 @@ struct hf_event_process {
     int32_t signal;
     bool core;
     const char *text; /* evidence, a sentence; may be NULL */
+    const Holdfast__V1__Report__Suspicion *suspicion; /* of SUSPECT and UNWELL; never NULL */
 };
 
 enum hf_ask_kind {

@@ -528,7 +528,7 @@ static int take_in(struct hf_node *node, struct hf_event *event)
     case HF_EVENT_LEASE: hf_node_on_lease(node, &event->lease); break;
     case HF_EVENT_ANSWER: return on_answer(node, &event->answer);
     case HF_EVENT_VERIFIED: on_verified(node, &event->verified); break;
-    case HF_EVENT_PROCESS: hf_node_on_process(node, &event->process); break;
+    case HF_EVENT_PROCESS: return hf_node_on_process(node, &event->process);
     case HF_EVENT_ASK: return hf_node_on_ask(node, &event->ask);
     case HF_EVENT_CLUSTER:
     case HF_EVENT_TERM: break; /* the controller's */

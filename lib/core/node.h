@@ -38,6 +38,8 @@ struct hf_node;
 
 struct hf_node_policy {
     hf_ms stop_grace;       /* between asking a process to end and ending it: 10 s */
+    hf_ms unwell_grace;     /* the same, where it answers nothing: 1 s */
+    hf_ms verdict_wait;     /* it is ended when that is reported, or so much later: 1 s */
     hf_ms cleanup;          /* an agent that said goodbye has this long to go by itself: 30 s */
     hf_ms kill_timeout;     /* what survives SIGKILL for so long is unkillable: 10 s */
     hf_ms frozen_max;       /* what stood still for so long is killed: 1 h */
@@ -51,7 +53,7 @@ struct hf_node_policy {
     hf_ms report_every;     /* a report is written at most this often: 1 s */
     hf_ms report_quiet;     /* and when only counters changed: 60 s */
     hf_ms heartbeat;        /* cadences that are promised in live: 30 s */
-    hf_ms ping;             /* 60 s */
+    hf_ms ping;             /* 2 s */
     uint32_t max_tasks;     /* of an agent whose spec does not say: 1 */
     uint32_t max_asks;      /* of one agent that wait at once; more are HF_ELIMIT: 32 */
     uint32_t claim_spread;  /* a claim takes one of so many that are equally good: 8 */

@@ -100,6 +100,7 @@ void hf_node_unsettle(struct node_agent *a)
 {
     a->flight.is_void = true;
     a->said_new = a->said_new || a->flight.op == OP_REPORT;
+    a->suspicion_new = a->suspicion_new || a->flight.op == OP_REPORT;
     a->settled = a->tasks_read = a->adopt_again = false;
     hf_node_clear_cells(&a->todo, &a->todo_count, &a->todo_cap);
     hf_node_doubt_asks(a);

@@ -12,7 +12,7 @@ void hf_node_forget_process(struct node_agent *a)
     a->pid = 0;
     a->ready = a->frozen = a->settled = a->unadopted = a->tasks_read = a->adopt_again = false;
     a->leaving = a->unwell = a->suspected = a->has_progress = a->has_reported = false;
-    a->said_new = false;
+    a->said_new = a->suspicion_new = a->telling = false;
     a->blind = a->doubtful = false;
     a->end = END_NONE;
     a->asked = ASKED_NOTHING;
@@ -27,6 +27,8 @@ void hf_node_forget_process(struct node_agent *a)
     hf_node_drop_heir(a);
     hf_json_free(a->said);
     a->said = NULL;
+    hf_json_free(a->suspicion);
+    a->suspicion = NULL;
     a->said_wall = a->beat_wall = 0;
     free(a->reported);
     free(a->reporting);
@@ -88,7 +90,7 @@ static enum node_end why_end(const struct hf_node *node, const struct node_agent
     if (spec != NULL && spec->fence == HOLDFAST__V1__SPEC__FENCE__kill &&
         hf_node_must_freeze(node, a) && !hf_node_lacks(node, HF_MUTANT_NO_FENCE_KILL))
         return END_FENCED;
-    if (a->unwell)
+    if (a->unwell && (a->suspected || node->now >= a->unwell_at + node->policy.verdict_wait))
         return END_UNWELL;
     if (a->leaving && node->now >= a->leave_by)
         return END_LEFT;
@@ -107,13 +109,22 @@ static const struct {
     [END_UPTO] = { HOLDFAST__V1__EXIT__KIND__terminated, true, "end_upto",
                    "this incarnation was ordered to end" },
     [END_LEFT] = { HOLDFAST__V1__EXIT__KIND__left, true, "agent", "it said goodbye" },
-    [END_UNWELL] = { HOLDFAST__V1__EXIT__KIND__frozen, true, "keeper",
+    [END_UNWELL] = { HOLDFAST__V1__EXIT__KIND__frozen, true, "agentd",
                      "it was alive and answered nothing" },
     [END_FENCED] = { HOLDFAST__V1__EXIT__KIND__fenced, false, "agentd",
                      "it could not be proven that it was still registered with all its tasks" },
     [END_REPLACED] = { HOLDFAST__V1__EXIT__KIND__fenced, false, "agentd",
                        "somebody else is this agent now, or is about to be" },
 };
+
+/* Who answers nothing will hardly do so now. */
+static hf_ms grace_of(const struct hf_node *node, const struct node_agent *a)
+{
+    hf_ms grace = node->policy.stop_grace;
+
+    return a->end == END_UNWELL && node->policy.unwell_grace < grace ? node->policy.unwell_grace
+                                                                     : grace;
+}
 
 static int ask_end(struct hf_node *node, struct node_agent *a, enum node_asked how,
                    struct hf_intent *ret)
@@ -125,7 +136,7 @@ static int ask_end(struct hf_node *node, struct node_agent *a, enum node_asked h
     hf_node_say(a, ENDS[a->end].text, kill ? "it is killed" : "it is asked to end, then killed",
                 HF_NODE_NEVER);
     (void)hf_node_tell(a, kill ? HF_PROCESS_KILL : HF_PROCESS_STOP, a->why, ret);
-    ret->process.grace = kill ? 0 : node->policy.stop_grace;
+    ret->process.grace = kill ? 0 : grace_of(node, a);
     return NODE_INTENT;
 }
 
@@ -143,7 +154,7 @@ static int pursue_end(struct hf_node *node, struct node_agent *a, struct hf_inte
 {
     bool force = !ENDS[a->end].polite || a->frozen || hf_node_must_freeze(node, a);
     hf_ms limit = a->asked_at + node->policy.kill_timeout +
-                  (a->asked == ASKED_STOP ? node->policy.stop_grace : 0);
+                  (a->asked == ASKED_STOP ? grace_of(node, a) : 0);
 
     if (a->asked == ASKED_NOTHING)
         return ask_end(node, a, force ? ASKED_KILL : ASKED_STOP, ret);
@@ -171,6 +182,8 @@ static int keep_begun(struct hf_node *node, struct node_agent *a, struct hf_inte
         return pursue_end(node, a, ret);
     if (a->leaving)
         hf_node_wake(a, a->leave_by);
+    if (a->unwell)
+        hf_node_wake(a, a->unwell_at + node->policy.verdict_wait);
     return hf_node_freeze(node, a, ret);
 }
 
@@ -266,14 +279,45 @@ static void on_failed(struct node_agent *a, const struct hf_event_process *news)
                                      : "its process could not be made");
 }
 
-void hf_node_on_process(struct hf_node *node, const struct hf_event_process *news)
+static int on_suspicion(struct hf_node *node, struct node_agent *a,
+                        const struct hf_event_process *news)
+{
+    ProtobufCMessage *copy;
+    int err = hf_json_copy(&news->suspicion->base, &copy);
+
+    if (err != HF_OK)
+        return err;
+    hf_json_free(a->suspicion);
+    a->suspicion = copy;
+    a->suspicion_new = true;
+    if (news->news != HF_PROCESS_UNWELL || a->unwell)
+        return HF_OK;
+    a->unwell = true;
+    a->unwell_at = node->now;
+    hf_node_keep_text(a->end_text, news->suspicion->why);
+    return HF_OK;
+}
+
+static void on_cleared(struct node_agent *a)
+{
+    if (a->end == END_UNWELL || a->suspicion == NULL)
+        return; /* it was told to end */
+    hf_json_free(a->suspicion);
+    a->suspicion = NULL;
+    a->suspicion_new = true;
+    if (a->unwell && !a->leaving)
+        a->end_text[0] = '\0';
+    a->unwell = a->suspected = false;
+}
+
+int hf_node_on_process(struct hf_node *node, const struct hf_event_process *news)
 {
     struct node_agent *a = hf_node_find(node, news->agent);
 
     if (a != NULL)
         hf_node_on_spare(a, news);
     if (a == NULL || strcmp(a->instance, news->instance_id) != 0 || a->instance[0] == '\0')
-        return;
+        return HF_OK;
     a->dirty = true;
     switch (news->news) {
     case HF_PROCESS_HELD: on_held(a, news); break;
@@ -289,23 +333,25 @@ void hf_node_on_process(struct hf_node *node, const struct hf_event_process *new
         a->frozen = true;
         break;
     case HF_PROCESS_THAWED: break; /* as was asked */
-    case HF_PROCESS_UNWELL:
-        a->unwell = true;
-        hf_node_keep_text(a->end_text, news->text);
-        break;
+    case HF_PROCESS_SUSPECT:
+    case HF_PROCESS_UNWELL: return on_suspicion(node, a, news);
+    case HF_PROCESS_CLEARED: on_cleared(a); break;
     case HF_PROCESS_UNKILLABLE:
         if (a->process == PROCESS_BEGUN)
             set_stuck(a);
         break;
     }
+    return HF_OK;
 }
 
 /* Writing it down. */
 
+enum { MOST_SEEN = 16 };
+
 struct evidence {
     Holdfast__V1__Evidence records[2];
     Google__Protobuf__Timestamp at;
-    Holdfast__V1__Evidence *list[2];
+    Holdfast__V1__Evidence *list[2 + MOST_SEEN];
 };
 
 static void add_evidence(struct evidence *all, size_t *count, const char *source,
@@ -320,6 +366,18 @@ static void add_evidence(struct evidence *all, size_t *count, const char *source
     one->text = (char *)text;
     one->at = &all->at;
     all->list[(*count)++] = one;
+}
+
+/* What was seen of it while it answered nothing. */
+static void add_seen(const struct node_agent *a, struct evidence *all, size_t *count)
+{
+    const Holdfast__V1__Report__Suspicion *suspicion =
+        (const Holdfast__V1__Report__Suspicion *)a->suspicion;
+
+    if (a->end != END_UNWELL || suspicion == NULL)
+        return;
+    for (size_t i = 0; i < suspicion->n_evidence && i < MOST_SEEN; i++)
+        all->list[(*count)++] = suspicion->evidence[i];
 }
 
 int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
@@ -340,6 +398,7 @@ int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_inte
                  a->end_text[0] != '\0' ? a->end_text : ENDS[end].text);
     add_evidence(&evidence, &exit.n_evidence, "keeper",
                  stuck ? "it survived SIGKILL" : a->exit_text);
+    add_seen(a, &evidence, &exit.n_evidence);
     exit.evidence = evidence.list;
     exit.kind =
         stuck ? HOLDFAST__V1__EXIT__KIND__unkillable

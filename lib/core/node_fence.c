@@ -250,5 +250,7 @@ void hf_node_on_registered(struct node_agent *a, int64_t create_rev, int64_t lea
     a->tasks_read = false;
     a->settled = a->process == PROCESS_HELD && a->start_sent;
     a->said_new = a->said_new || a->said_wall != 0; /* what it said holds in this life, too */
+    a->suspicion_new = a->suspicion_new || a->suspicion != NULL;
+    a->suspected = false;
     a->dirty = true;
 }

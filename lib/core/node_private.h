@@ -285,6 +285,8 @@ struct node_agent {
     char *reported;  /* what was written last, without what nobody wants to see */
     char *reporting; /* what is being written */
     hf_ms reported_at;
+    ProtobufCMessage *suspicion; /* what its agentd has against it; NULL: nothing */
+    hf_ms unwell_at;
 
     /* What holds, for people. */
     const char *why;
@@ -332,7 +334,9 @@ struct node_agent {
     bool said_new;
     bool has_progress;
     bool has_reported;
-    bool suspected; /* that it is unwell was written */
+    bool suspicion_new; /* it is another one than was written, ... */
+    bool telling;       /* ... that it is unwell is being written, ... */
+    bool suspected;     /* ... and was */
 };
 
 struct hf_node {
@@ -587,7 +591,8 @@ int hf_node_settle_answer(struct node_agent *a, struct hf_event_answer *answer) 
 /* node_end.c */
 void hf_node_forget_process(struct node_agent *a);
 int hf_node_keep(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
-void hf_node_on_process(struct hf_node *node, const struct hf_event_process *news);
+int hf_node_on_process(struct hf_node *node,
+                       const struct hf_event_process *news) HF_MUST_CHECK;
 int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 int hf_node_reap(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 void hf_node_on_end_written(struct node_agent *a, const struct hf_event_outcome *outcome);

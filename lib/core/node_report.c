@@ -12,7 +12,6 @@
 struct report {
     Holdfast__V1__Report record;
     Holdfast__V1__Report__Progress progress;
-    Holdfast__V1__Report__Suspicion suspicion;
     Holdfast__V1__Incarnation incarnation;
     Google__Protobuf__Timestamp at, updated, said_at, heartbeat_at;
 };
@@ -122,17 +121,6 @@ static void fill_progress(const struct node_agent *a, struct report *ret)
     ret->record.progress = &ret->progress;
 }
 
-static void fill_suspicion(const struct node_agent *a, struct report *ret)
-{
-    if (!a->unwell)
-        return;
-    holdfast__v1__report__suspicion__init(&ret->suspicion);
-    ret->suspicion.kind = (char *)"unresponsive";
-    ret->suspicion.since = &ret->at;
-    ret->record.suspicion = &ret->suspicion;
-    ret->record.reason = (char *)a->end_text;
-}
-
 static void fill_report(const struct hf_node *node, const struct node_agent *a,
                         struct report *ret)
 {
@@ -150,7 +138,7 @@ static void fill_report(const struct hf_node *node, const struct node_agent *a,
     ret->record.said_at = hf_moment_write(a->said_wall, &ret->said_at);
     ret->record.heartbeat_at = hf_moment_write(a->beat_wall, &ret->heartbeat_at);
     fill_progress(a, ret);
-    fill_suspicion(a, ret);
+    ret->record.suspicion = (Holdfast__V1__Report__Suspicion *)a->suspicion;
 }
 
 /* What a person would want to see, as a text to compare. */
@@ -177,6 +165,9 @@ static int show(const struct report *report, char **ret_text)
     if (seen.suspicion != NULL) {
         suspicion = *seen.suspicion;
         suspicion.since = NULL;
+        suspicion.phi = 0; /* it grows by itself, as the rest changes */
+        suspicion.why = (char *)"";
+        suspicion.n_evidence = 0;
         seen.suspicion = &suspicion;
     }
     err = hf_json_encode(&seen.base, &text);
@@ -210,9 +201,17 @@ static hf_ms quiet_distance(const struct hf_node *node, const struct node_agent 
     return beat < quiet ? beat : quiet;
 }
 
+/* What a link before this one suspected, we do not: we have just begun to look. */
+static bool is_cleared(const struct node_agent *a)
+{
+    const Holdfast__V1__Report *old = a->blind ? find_own(a) : NULL;
+
+    return old != NULL && old->suspicion != NULL && a->suspicion == NULL;
+}
+
 static bool has_news(const struct node_agent *a)
 {
-    return a->said_new || (a->unwell && !a->suspected);
+    return a->said_new || a->suspicion_new || is_cleared(a);
 }
 
 static int write_report(struct hf_node *node, struct node_agent *a, const struct report *report,
@@ -223,8 +222,10 @@ static int write_report(struct hf_node *node, struct node_agent *a, const struct
     hf_node_plan(node, ret);
     hf_row_report(&ret->plan, &a->life, &a->report.seen, &report->record);
     rc = hf_node_send(node, a, OP_REPORT, "it has something to say that is worth a look", ret);
-    if (rc == NODE_INTENT)
-        a->said_new = false; /* what is said from here on is new again */
+    if (rc != NODE_INTENT)
+        return rc;
+    a->said_new = a->suspicion_new = false; /* what is said from here on is new again */
+    a->telling = a->unwell;
     return rc;
 }
 
@@ -247,7 +248,8 @@ int hf_node_write_report(struct hf_node *node, struct node_agent *a, struct hf_i
         return err;
     same = a->has_reported && a->reported != NULL && strcmp(a->reported, text) == 0;
     due_at = a->reported_at + (same ? quiet_distance(node, a) : report_distance(node));
-    if (a->has_reported && node->now < due_at) {
+    /* A verdict is said at once, however often something was said before. */
+    if (a->has_reported && node->now < due_at && !(a->unwell && !a->suspected)) {
         free(text);
         hf_node_wake(a, due_at);
         return NODE_GO_ON;
@@ -261,7 +263,7 @@ void hf_node_on_reported(struct hf_node *node, struct node_agent *a,
                          const struct hf_event_outcome *outcome)
 {
     if (outcome->outcome != HF_OUTCOME_DONE) {
-        a->said_new = true;
+        a->said_new = a->suspicion_new = true;
         return;
     }
     free(a->reported);
@@ -269,5 +271,5 @@ void hf_node_on_reported(struct hf_node *node, struct node_agent *a,
     a->reporting = NULL;
     a->reported_at = node->now;
     a->has_reported = true;
-    a->suspected = a->unwell;
+    a->suspected = a->telling && a->unwell;
 }

@@ -11,6 +11,8 @@ struct hf_node_policy hf_node_policy_default(void)
 {
     return (struct hf_node_policy){
         .stop_grace = 10000,
+        .unwell_grace = 1000,
+        .verdict_wait = 1000,
         .cleanup = 30000,
         .kill_timeout = 10000,
         .frozen_max = 3600000,
@@ -24,7 +26,7 @@ struct hf_node_policy hf_node_policy_default(void)
         .report_every = 1000,
         .report_quiet = 60000,
         .heartbeat = 30000,
-        .ping = 60000,
+        .ping = 2000,
         .max_tasks = 1,
         .max_asks = 32,
         .claim_spread = 8,
@@ -44,6 +46,8 @@ static const char *time_fault(const struct hf_node_policy *p)
 {
     if (!is_time(p->stop_grace, 0) || !is_time(p->cleanup, 0))
         return "node.stop_grace and node.cleanup must be 0 to 30 days";
+    if (!is_time(p->unwell_grace, 0) || !is_time(p->verdict_wait, 0))
+        return "node.unwell_grace and node.verdict_wait must be 0 to 30 days";
     if (!is_time(p->kill_timeout, 1))
         return "node.kill_timeout must be positive";
     if (!is_time(p->frozen_max, 1))

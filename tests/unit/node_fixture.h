@@ -28,6 +28,16 @@ static inline const char *short_id(const char *id)
 static inline void news_of(const char *agent, const char *id, enum hf_process_news news,
                            int status, const char *text)
 {
+    Holdfast__V1__Report__Suspicion suspicion = HOLDFAST__V1__REPORT__SUSPICION__INIT;
+    Holdfast__V1__Evidence seen = HOLDFAST__V1__EVIDENCE__INIT, *list[] = { &seen };
+
+    suspicion.kind = (char *)"ping";
+    suspicion.why = (char *)(text != NULL ? text : "");
+    suspicion.frozen = news == HF_PROCESS_UNWELL;
+    seen.source = (char *)"proc";
+    seen.text = (char *)"state S in futex_wait";
+    suspicion.n_evidence = 1;
+    suspicion.evidence = list;
     must((struct hf_event){ .kind = HF_EVENT_PROCESS,
                             .process = { .agent = agent,
                                          .instance_id = id,
@@ -35,7 +45,8 @@ static inline void news_of(const char *agent, const char *id, enum hf_process_ne
                                          .pid = 100,
                                          .start_time = 7,
                                          .status = status,
-                                         .text = text } });
+                                         .text = text,
+                                         .suspicion = &suspicion } });
 }
 
 static inline const char *instance(const char *agent)

@@ -353,13 +353,80 @@ START_TEST(an_agent_that_answers_nothing_is_said_to_and_ended)
 {
     running();
     w.keeper_is_off = true;
-    news("a", HF_PROCESS_UNWELL, 0, "state D for 60 s");
-    expect("stop a#1 within 10000\n");
-    has("agents/a/report", "\"kind\":\"unresponsive\"");
+    news("a", HF_PROCESS_UNWELL, 0, "2 pings are not answered");
+    expect("stop a#1 within 1000\n");
+    has("agents/a/report", "\"frozen\":true");
+    has("agents/a/report", "state S in futex_wait");
     news("a", HF_PROCESS_ENDED, 0, "signal 9");
     ignore();
     has("agents/a/exit", "\"kind\":\"frozen\"");
-    has("agents/a/exit", "state D for 60 s");
+    has("agents/a/exit", "2 pings are not answered");
+    has("agents/a/exit", "state S in futex_wait");
+}
+END_TEST
+
+START_TEST(a_suspicion_is_reported_and_taken_back)
+{
+    running();
+    news("a", HF_PROCESS_SUSPECT, 0, "a ping is not answered");
+    expect("");
+    has("agents/a/report", "\"suspicion\":{\"kind\":\"ping\"");
+    has("agents/a/report", "a ping is not answered");
+    news("a", HF_PROCESS_CLEARED, 0, NULL);
+    wait(1000); /* reports are not written more often */
+    expect("");
+    ck_assert_ptr_null(strstr(get("agents/a/report"), "suspicion"));
+    wait(100000);
+    expect("");
+    ck_assert_ptr_nonnull(get("agents/a/live"));
+}
+END_TEST
+
+/* However often something was reported before: who reads it should know why it ends. */
+START_TEST(a_verdict_is_reported_at_once_and_before_it_is_carried_out)
+{
+    running();
+    w.keeper_is_off = true;
+    news("a", HF_PROCESS_SUSPECT, 0, "a ping is not answered");
+    expect("");
+    w.fate = WITHHOLD;
+    news("a", HF_PROCESS_UNWELL, 0, "2 pings are not answered");
+    run_node();
+    ck_assert_ptr_null(strstr(w.log, "stop"));
+    w.log[0] = '\0';
+    arrive();
+    has("agents/a/report", "\"frozen\":true");
+    expect("stop a#1 within 1000\n");
+}
+END_TEST
+
+START_TEST(a_verdict_that_cannot_be_reported_is_carried_out_a_second_later)
+{
+    running();
+    w.keeper_is_off = true;
+    w.fate = WITHHOLD;
+    news("a", HF_PROCESS_UNWELL, 0, "2 pings are not answered");
+    ignore();
+    wait(999);
+    expect("");
+    wait(1);
+    expect("stop a#1 within 1000\n");
+}
+END_TEST
+
+START_TEST(who_answers_before_it_was_told_to_end_goes_on)
+{
+    running();
+    w.keeper_is_off = true;
+    w.fate = WITHHOLD;
+    news("a", HF_PROCESS_UNWELL, 0, "2 pings are not answered");
+    ignore();
+    news("a", HF_PROCESS_CLEARED, 0, NULL);
+    arrive();
+    wait(100000);
+    expect("");
+    ck_assert_ptr_null(strstr(get("agents/a/report"), "suspicion"));
+    ck_assert_ptr_nonnull(get("agents/a/live"));
 }
 END_TEST
 
@@ -468,6 +535,10 @@ static void add_stories(TCase *t)
     tcase_add_test(t, what_does_not_end_is_killed_and_what_does_not_die_is_said_to_be_stuck);
     tcase_add_test(t, the_keeper_says_that_it_cannot_be_killed);
     tcase_add_test(t, an_agent_that_answers_nothing_is_said_to_and_ended);
+    tcase_add_test(t, a_suspicion_is_reported_and_taken_back);
+    tcase_add_test(t, a_verdict_is_reported_at_once_and_before_it_is_carried_out);
+    tcase_add_test(t, a_verdict_that_cannot_be_reported_is_carried_out_a_second_later);
+    tcase_add_test(t, who_answers_before_it_was_told_to_end_goes_on);
     tcase_add_test(t, an_agent_that_leaves_may_go_by_itself_and_is_not_restarted);
     tcase_add_test(t, a_long_farewell_does_not_keep_an_end_from_being_written);
     tcase_add_test(t, an_agent_that_leaves_and_stays_is_ended);
