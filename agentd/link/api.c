@@ -102,7 +102,6 @@ static void on_alive(uv_timer_t *timer)
         for (struct link_call *call = p->listeners; call != NULL; call = call->next)
             (void)!hf_httpd_send(((struct http_call *)call)->request,
                                  hf_bytes_of(": alive\n\n"));
-        link_api_ping(p, false);
     }
 }
 
@@ -203,6 +202,7 @@ static void on_request(struct hf_httpd_request *request, void *arg)
                             .body = hf_httpd_get_body(request) };
     hf_httpd_set_user(request, http);
     link_process_speaks(process);
+    link_evidence_on_request(process);
     link_call_serve(&http->call);
 }
 

@@ -24,8 +24,7 @@ void link_api_on_stop(struct link_process *process, hf_ms grace);
 void link_api_tell_work(struct link_process *process);
 /* Whoever listens hears what it is asked, once; NULL is fine. */
 void link_api_tell_inquiry(struct link_process *process);
-/* Asks it to answer, when that is due; `due` in any case. */
-void link_api_ping(struct link_process *process, bool due);
+void link_api_ping(struct link_process *process); /* asks it to answer */
 /* Whoever still waits for an answer of it waits in vain. */
 void link_api_on_ended(struct link_process *process);
 

@@ -5,7 +5,6 @@
 
 #include "agentd/link/api.h"
 #include "agentd/link/call.h"
-#include "base/log.h"
 #include "holdfast/v1/localapi.pb-c.h"
 #include "schema/json.h"
 
@@ -19,6 +18,7 @@ static void forget(struct link_call *call)
         at = &(*at)->next;
     if (*at != NULL)
         *at = call->next;
+    link_evidence_on_listeners(call->process);
 }
 
 /* Who begins to listen knows nothing yet: it hears at once whether work waits, and what it was
@@ -32,7 +32,7 @@ void link_call_events(struct link_call *call)
     call->on_cancel = forget;
     call->ops->begin_events(call);
     process->told_task[0] = '\0';
-    link_api_ping(process, true);
+    link_evidence_on_listeners(process);
     link_api_tell_work(process);
     process->told_nudge[0] = '\0';
     link_api_tell_inquiry(process);
@@ -120,19 +120,11 @@ void link_api_tell_inquiry(struct link_process *process)
     (void)snprintf(process->told_nudge, sizeof process->told_nudge, "%s", inquiry->id);
 }
 
-void link_api_ping(struct link_process *process, bool due)
+void link_api_ping(struct link_process *process)
 {
     Holdfast__V1__PingEvent event = HOLDFAST__V1__PING_EVENT__INIT;
-    hf_ms now = link_now(process->agent->link);
     char id[24];
 
-    if (process->listeners == NULL || process->frozen_at != 0 ||
-        (!due && now - process->pinged_at < hf_node_policy_default().ping))
-        return;
-    if (!due && process->pongs < process->pings)
-        HF_LOG_WARN("no_pong", HF_STR("agent", process->who.agent), HF_INT("pid", process->pid),
-                    HF_INT("ping", (int64_t)process->pings));
-    process->pinged_at = now;
     (void)snprintf(id, sizeof id, "%" PRIu64, ++process->pings);
     event.id = id;
     send_all(process, "ping", &event.base);

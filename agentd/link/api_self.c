@@ -107,6 +107,7 @@ static void take_heartbeat(struct link_call *call, bool speaks)
         return;
     }
     call->process->said.speaks |= speaks;
+    link_evidence_on_heartbeat(call->process);
     say(call, on_said);
 }
 
@@ -143,10 +144,12 @@ void link_call_state(struct link_call *call)
     rc = link_said_take_state(&call->process->said, (const Holdfast__V1__StateRequest *)message,
                               &err);
     hf_json_free(message);
-    if (rc != HF_OK)
+    if (rc != HF_OK) {
         link_call_error(call, rc, err.text);
-    else
-        say(call, on_state_said);
+        return;
+    }
+    link_evidence_on_state(call->process);
+    say(call, on_state_said);
 }
 
 void link_call_pong(struct link_call *call)
@@ -165,8 +168,10 @@ void link_call_pong(struct link_call *call)
         return;
     }
     /* One that a link before this one has sent may be answered late. */
-    if (id <= process->pings && id > process->pongs)
+    if (id <= process->pings && id > process->pongs) {
         process->pongs = id;
+        link_evidence_on_pong(process);
+    }
     link_call_empty(call, 204);
 }
 

@@ -81,6 +81,41 @@ static const struct hf_option TABLE[] = {
         .preset = "0",
         .help = "How far it stands back for other programs.",
     },
+    {
+        .key = "detect.profile",
+        HF_OPTION_FIELD(ENUM, struct link_launcher, detect.profile),
+        .words = LINK_DETECT_PROFILES,
+        .preset = "default",
+        .help =
+            "How soon it is frozen that answers pings and then does not: asked every 2 s, 1 "
+            "s to answer, 2 in a row (default); 1 s, 1 s, 2 (dev); 3 s, 1 s, 3 (tolerant).",
+    },
+    {
+        .key = "detect.by",
+        .value = "SOURCE,...",
+        HF_OPTION_FIELD(STRINGS, struct link_launcher, detect.by),
+        .preset = LINK_DETECT_BY,
+        .help = "What may show that it is frozen, if it has used that before: ping, watchdog, "
+                "probe, heartbeat. Anything else only makes it suspect.",
+    },
+    {
+        .key = "detect.freeze",
+        HF_OPTION_FIELD(ENUM, struct link_launcher, detect.on_freeze),
+        .words = LINK_DETECT_ENDS,
+        .preset = "end",
+        .help = "What is done with one that is frozen: it is ended, and started again as its "
+                "restart policy says; or it is only reported.",
+    },
+    {
+        .key = "detect.watchdog",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_launcher, detect.watchdog),
+        .min = 0,
+        .max = 86400000,
+        .preset = LINK_DETECT_WATCHDOG,
+        .help = "What it finds as WATCHDOG_USEC. It is judged by it after its first "
+                "WATCHDOG=1; 0s: no watchdog.",
+    },
 };
 
 struct hf_option_group link_launcher_group(struct link_launcher *launcher)
@@ -144,6 +179,8 @@ static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
             return rc;
         regfree(&pattern);
     }
+    if (link_detect_check(&launcher->detect, err) != HF_OK)
+        return HF_EINVAL;
     return launcher->user != NULL ? link_user_find(launcher->user, &launcher->as, err) : HF_OK;
 }
 

@@ -16,6 +16,7 @@
 #ifndef LINK_LAUNCHER_H
 #define LINK_LAUNCHER_H
 
+#include "agentd/link/detect.h"
 #include "agentd/link/user.h"
 #include "holdfast/v1/records.pb-c.h"
 #include "schema/config.h"
@@ -33,6 +34,7 @@ struct link_launcher {
     int64_t processes_max;         /* of its tree */
     int64_t open_files_max;        /* of each process */
     int64_t nice;
+    struct link_detect detect;
     bool inherit;      /* it gets agentd's own environment */
     bool pass_output;  /* what it prints appears on agentd's output, too */
     bool pass_input;   /* it reads what agentd could */

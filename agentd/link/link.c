@@ -299,6 +299,7 @@ static void let_all_go(struct link *link)
     uv_close((uv_handle_t *)&link->prepare, NULL);
     uv_close((uv_handle_t *)&link->timer, NULL);
     uv_close((uv_handle_t *)&link->look_timer, NULL);
+    link_watch_close(link);
     hf_etcd_close(link->etcd, on_etcd_closed, link);
 }
 
@@ -559,6 +560,7 @@ static int begin(struct link *link)
     if (kept->lease_id != 0 && kept->ttl_ms > 0)
         cfg.resume = &resume;
     link->dirty = true;
+    link_watch_wake(link);
     return hf_runner_new(&link->backend, &cfg, &link->runner, &link->why);
 }
 
@@ -624,7 +626,7 @@ static int open_all(struct link *link)
     link->prepare.data = link->timer.data = link->look_timer.data = link;
     if (uv_prepare_init(&link->loop, &link->prepare) != 0 ||
         uv_timer_init(&link->loop, &link->timer) != 0 ||
-        uv_timer_init(&link->loop, &link->look_timer) != 0 ||
+        uv_timer_init(&link->loop, &link->look_timer) != 0 || link_watch_open(link) != HF_OK ||
         uv_prepare_start(&link->prepare, on_prepare) != 0)
         return hf_error_set(&link->why, HF_EIO, "no event loop can be made");
     rc = link_channel_open(&link->loop, &keeper, &link->channel, &link->why);

@@ -2,6 +2,7 @@
  *
  *     link.c      life: what it is made of, its lease, its end
  *     process.c   between the node and the keeper: intents out, news in
+ *     evidence.c  how the processes are: heard, asked, judged
  *     ask.c       between the node and the agents: what they ask for, and the answers
  *     remember.c  what the keeper holds for the next link
  *     leave.c     what is written when an agentd goes for good
@@ -16,6 +17,7 @@
 
 #include "agentd/link/bucket.h"
 #include "agentd/link/channel.h"
+#include "agentd/link/evidence.h"
 #include "agentd/link/kept.h"
 #include "agentd/link/memo.h"
 #include "agentd/link/said.h"
@@ -68,7 +70,7 @@ struct link_process {
     char told_task[HF_NAME_SIZE];  /* the last that they were told waits; "": none does */
     char told_nudge[HF_NAME_SIZE]; /* the last inquiry that they were told of; "": none */
     uint64_t pings, pongs;         /* the newest that was sent, and that was answered */
-    hf_ms pinged_at;
+    struct link_evidence evidence;
     struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */
 };
 
@@ -100,6 +102,7 @@ struct link {
     uv_prepare_t prepare;  /* sees that something changed, ... */
     uv_timer_t look_timer; /* ... and looks at what a moment later, once for all of it */
     uv_timer_t timer;      /* of the end */
+    struct link_watch watch;
     struct link_channel *channel;
     struct hf_etcd *etcd;
     struct hf_backend_etcd *backend_etcd;
@@ -161,6 +164,9 @@ struct link_process *link_process_find(struct link *link, const struct agentd_wh
 int64_t link_process_incarnation(const struct link_process *process); /* the fencing token */
 void link_process_free(struct link_process *process);
 void link_process_let(struct link_process *process); /* of a call that knew it */
+/* SUSPECT, CLEARED or UNWELL. False: the node could not be told. */
+bool link_process_tell_suspicion(struct link_process *process, enum hf_process_news news,
+                                 const Holdfast__V1__Report__Suspicion *suspicion);
 /* It has asked something, whatever that was: from now on no end of it is one of its start. */
 void link_process_speaks(struct link_process *process);
 /* The one that the node follows, or NULL. */

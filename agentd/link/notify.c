@@ -56,6 +56,7 @@ static void take(struct link_process *process, const char *text)
 
     if (!link_said_take_notice(&process->said, text))
         return;
+    link_evidence_on_notice(process);
     if (link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
         HF_LOG_WARN("notice_lost", HF_STR("agent", process->who.agent));
 }

@@ -141,6 +141,20 @@ static bool tell(struct link_process *process, enum hf_process_news news, const 
     return feed(process->agent->link, &event);
 }
 
+bool link_process_tell_suspicion(struct link_process *process, enum hf_process_news news,
+                                 const Holdfast__V1__Report__Suspicion *suspicion)
+{
+    struct hf_event event = { .kind = HF_EVENT_PROCESS };
+
+    event.process = (struct hf_event_process){ .agent = process->who.agent,
+                                               .instance_id = process->who.instance,
+                                               .news = news,
+                                               .pid = process->pid,
+                                               .start_time = (int64_t)process->start_time,
+                                               .suspicion = suspicion };
+    return feed(process->agent->link, &event);
+}
+
 void link_process_speaks(struct link_process *process)
 {
     if (!process->spoken)
@@ -220,6 +234,8 @@ static void on_state(struct link_process *process, bool was_gone)
         link_api_on_ended(process);
     if (process->state == AGENTD_STATE_ENDED)
         process->agent->link->dirty = true; /* what was told before may be forgotten now */
+    if (process->state == AGENTD_STATE_RUNNING)
+        link_watch_wake(process->agent->link);
 }
 
 void link_process_on_agent(const struct agentd_agent *told, const char *blob, void *arg)
@@ -365,11 +381,24 @@ static int keep_spec(struct link_agent *agent, const Holdfast__V1__Spec *spec)
 
 /* What every agent finds in its environment, in one piece of memory. */
 struct own_env {
-    char texts[6][AGENTD_PATH_BYTES + AGENTD_NAME_BYTES + 64];
-    const char *items[6];
+    char texts[7][AGENTD_PATH_BYTES + AGENTD_NAME_BYTES + 64];
+    const char *items[7];
 };
 
-static struct hf_strings fill_env(const struct link_process *process, struct own_env *env)
+/* A watchdog is fed through its socket. */
+static void add_watchdog(const struct link_launcher *launcher, struct own_env *env,
+                         size_t *count)
+{
+    if (launcher->detect.watchdog == 0)
+        return;
+    (void)snprintf(env->texts[*count], sizeof env->texts[*count], "WATCHDOG_USEC=%lld000",
+                   (long long)launcher->detect.watchdog);
+    env->items[*count] = env->texts[*count];
+    (*count)++;
+}
+
+static struct hf_strings fill_env(const struct link_process *process,
+                                  const struct link_launcher *launcher, struct own_env *env)
 {
     const char *const names[] = { "HOLDFAST_SOCKET", "HOLDFAST_TOKEN",     "HOLDFAST_AGENT",
                                   "HOLDFAST_ROLE",   "HOLDFAST_NAMESPACE", "NOTIFY_SOCKET" };
@@ -385,6 +414,8 @@ static struct hf_strings fill_env(const struct link_process *process, struct own
         (void)snprintf(env->texts[i], sizeof env->texts[i], "%s=%s", names[i], values[i]);
         env->items[i] = env->texts[i];
     }
+    if (values[5] != NULL)
+        add_watchdog(launcher, env, &count);
     return (struct hf_strings){ .items = env->items, .count = count };
 }
 
@@ -411,7 +442,8 @@ static int spawn(struct link_process *process, const struct link_launcher *launc
 
     if (message.cwd == NULL)
         message.cwd = getcwd(here, sizeof here) != NULL ? here : "/";
-    rc = link_launcher_make_env(launcher, spec, fill_env(process, &own), environ, &message.env);
+    rc = link_launcher_make_env(launcher, spec, fill_env(process, launcher, &own), environ,
+                                &message.env);
     if (rc != HF_OK)
         return rc;
     rc = link_channel_spawn(link->channel, &message);

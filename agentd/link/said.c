@@ -88,26 +88,58 @@ static void take_status(struct link_said *said, const char *text, size_t len)
     (void)snprintf(said->phase, sizeof said->phase, "%.*s", (int)len, text);
 }
 
+static bool is_line(const char *line, size_t len, const char *text)
+{
+    return len == strlen(text) && strncmp(line, text, len) == 0;
+}
+
+/* The number of microseconds behind the name, in milliseconds, never 0. */
+static bool take_usec(const char *line, size_t len, const char *name, int64_t *ret_ms)
+{
+    size_t skip = strlen(name);
+    char digits[24];
+    uint64_t usec;
+
+    if (len <= skip || len - skip >= sizeof digits || strncmp(line, name, skip) != 0)
+        return false;
+    memcpy(digits, line + skip, len - skip);
+    digits[len - skip] = '\0';
+    if (hf_parse_u64(digits, 1, INT64_MAX, &usec) != HF_OK)
+        return false;
+    *ret_ms = (int64_t)(usec / 1000 + (usec % 1000 != 0));
+    return true;
+}
+
+static bool take_turn(struct link_said *said, Holdfast__V1__AgentState__Value state)
+{
+    said->state = state;
+    said->has_until = false;
+    said->turns = true;
+    return true;
+}
+
 static bool take_line(struct link_said *said, const char *line, size_t len)
 {
     static const char STATUS[] = "STATUS=";
 
-    if (len == strlen("READY=1") && strncmp(line, "READY=1", len) == 0) {
-        said->state = HOLDFAST__V1__AGENT_STATE__VALUE__ready;
-        return true;
-    }
-    if (len == strlen("STOPPING=1") && strncmp(line, "STOPPING=1", len) == 0) {
-        said->state = HOLDFAST__V1__AGENT_STATE__VALUE__draining;
-        return true;
-    }
+    if (is_line(line, len, "READY=1"))
+        return take_turn(said, HOLDFAST__V1__AGENT_STATE__VALUE__ready);
+    if (is_line(line, len, "STOPPING=1"))
+        return take_turn(said, HOLDFAST__V1__AGENT_STATE__VALUE__draining);
     if (len >= strlen(STATUS) && strncmp(line, STATUS, strlen(STATUS)) == 0) {
         take_status(said, line + strlen(STATUS), len - strlen(STATUS));
         return true;
     }
-    if (len != strlen("WATCHDOG=1") || strncmp(line, "WATCHDOG=1", len) != 0)
-        return false;
-    said->beats = true;
-    return true;
+    if (is_line(line, len, "WATCHDOG=1")) {
+        said->beats = said->feeds = true;
+        return true;
+    }
+    if (is_line(line, len, "WATCHDOG=trigger")) {
+        said->gives_up = true;
+        return true;
+    }
+    return take_usec(line, len, "WATCHDOG_USEC=", &said->watchdog_ms) ||
+           take_usec(line, len, "EXTEND_TIMEOUT_USEC=", &said->extend_ms);
 }
 
 bool link_said_take_notice(struct link_said *said, const char *text)

@@ -24,6 +24,12 @@ struct link_said {
     bool has_until;
     int64_t until_s;
     int32_t until_ns;
+    /* Of the last notice, for whoever judges it: */
+    bool feeds;          /* its watchdog, ... */
+    bool gives_up;       /* ... which it wants to bite at once, ... */
+    int64_t watchdog_ms; /* ... or is to be as long as that; 0: as it is */
+    int64_t extend_ms;   /* it has to be given so much time; 0: none */
+    bool turns;          /* it said READY or STOPPING */
 };
 
 /* HF_EINVAL with a sentence, and nothing taken, when it makes no sense. */
@@ -32,8 +38,9 @@ int link_said_take_heartbeat(struct link_said *said, const Holdfast__V1__Heartbe
 int link_said_take_state(struct link_said *said, const Holdfast__V1__StateRequest *state,
                          struct hf_error *err) HF_MUST_CHECK;
 
-/* The same from a datagram of sd_notify: READY, STOPPING, STATUS (cut where it is too long) and
- * WATCHDOG, which says only that it lives. False: nothing of it is for us. */
+/* The same from a datagram of sd_notify: READY, STOPPING, STATUS (cut where it is too long),
+ * WATCHDOG, which says only that it lives, WATCHDOG_USEC and EXTEND_TIMEOUT_USEC. False:
+ * nothing of it is for us. */
 bool link_said_take_notice(struct link_said *said, const char *text);
 
 /* What an earlier link wrote of the same process holds where nothing was said since. */

@@ -43,6 +43,36 @@ static const struct hf_option TABLE[] = {
         .help = "run: what happens to it while nobody can be sure of its registration.",
     },
     {
+        .flag = "detect-profile",
+        HF_OPTION_FIELD(ENUM, struct link_settings, detect.profile),
+        .words = LINK_DETECT_PROFILES,
+        .preset = "default",
+        .help = "run: how soon it is frozen that answers pings and then does not.",
+    },
+    {
+        .flag = "detect-by",
+        .value = "SOURCE,...",
+        HF_OPTION_FIELD(STRINGS, struct link_settings, detect.by),
+        .preset = LINK_DETECT_BY,
+        .help = "run: what may show that it is frozen (ping, watchdog, probe, heartbeat).",
+    },
+    {
+        .flag = "detect-freeze",
+        HF_OPTION_FIELD(ENUM, struct link_settings, detect.on_freeze),
+        .words = LINK_DETECT_ENDS,
+        .preset = "end",
+        .help = "run: whether it is ended when it is frozen, or that is only reported.",
+    },
+    {
+        .flag = "watchdog",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, detect.watchdog),
+        .min = 0,
+        .max = 86400000,
+        .preset = LINK_DETECT_WATCHDOG,
+        .help = "run: what it finds as WATCHDOG_USEC; 0s: no watchdog.",
+    },
+    {
         .flag = "once",
         HF_OPTION_FIELD(BOOL, struct link_settings, once),
         .help = "run: end after the agent's first end, whatever it was.",
@@ -330,6 +360,8 @@ static int complete_run(struct link_settings *settings, struct hf_error *err)
     if (settings->agent_files.count > 0 || settings->launcher_files.count > 0)
         return hf_error_set(err, HF_EINVAL,
                             "run: the configuration has agents or launchers of its own");
+    if (link_detect_check(&settings->detect, err) != HF_OK)
+        return HF_EINVAL;
     launcher = hf_calloc(1, sizeof *launcher);
     if (launcher == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
@@ -338,6 +370,7 @@ static int complete_run(struct link_settings *settings, struct hf_error *err)
                    settings->run.name);
     launcher->name = settings->made_launcher;
     launcher->command = settings->command;
+    launcher->detect = settings->detect;
     launcher->inherit = launcher->pass_output = launcher->pass_signals = true;
     /* In a session of its own nothing would keep it from taking what is typed for a shell. */
     launcher->pass_input = isatty(STDIN_FILENO) == 0;

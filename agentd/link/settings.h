@@ -42,6 +42,7 @@ struct link_settings {
     struct link_agent_settings run;
     bool once;
     struct hf_strings command;
+    struct link_detect detect;
 
     const char *host; /* never NULL once complete */
     const char *pool;

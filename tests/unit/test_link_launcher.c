@@ -58,8 +58,39 @@ static const struct {
     { "name: w\ncommand: [true]\nuser: no-such-user\n", HF_ENOENT,
       "this machine has no no-such-user" },
     { "name: w\ncommand: [true]\nnice: 20\n", HF_EINVAL, "worker.yaml:3:7: nice" },
+    { "name: w\ncommand: [true]\ndetect: {by: [ping, guess]}\n", HF_EINVAL,
+      "detect.by: \"guess\" is none of ping, watchdog, heartbeat, probe" },
+    { "name: w\ncommand: [true]\ndetect: {profile: fast}\n", HF_EINVAL, "detect.profile" },
     { "name: w\ncomand: [true]\n", HF_EINVAL, "did you mean command?" },
 };
+
+/* What is not said about it is as for most agents: heartbeats do not convict. */
+START_TEST(a_launcher_says_how_its_agents_are_judged)
+{
+    struct hf_detector_policy policy;
+    const char *why = NULL;
+
+    ck_assert_int_eq(load("name: w\ncommand: [true]\n"), HF_OK);
+    policy = link_detect_policy(&launcher.detect, 45000);
+    ck_assert_int_eq(hf_detector_policy_check(&policy, &why), HF_OK);
+    ck_assert_int_eq(policy.ping_every, 2000);
+    ck_assert_int_eq(policy.heartbeat, 45000);
+    ck_assert_int_eq(policy.watchdog, 30000);
+    ck_assert_uint_eq(policy.convicts,
+                      1U << HF_SOURCE_PING | 1U << HF_SOURCE_WATCHDOG | 1U << HF_SOURCE_PROBE);
+    ck_assert_int_eq(launcher.detect.on_freeze, LINK_ON_FREEZE_END);
+    link_launcher_done(&launcher);
+    launcher = (struct link_launcher){ 0 };
+    ck_assert_int_eq(load("name: w\ncommand: [true]\ndetect: {profile: tolerant, by: "
+                          "[heartbeat], freeze: report, watchdog: 0s}\n"),
+                     HF_OK);
+    policy = link_detect_policy(&launcher.detect, 45000);
+    ck_assert_uint_eq(policy.ping_misses, 3);
+    ck_assert_uint_eq(policy.convicts, 1U << HF_SOURCE_HEARTBEAT);
+    ck_assert_int_eq(policy.watchdog, 0);
+    ck_assert_int_eq(launcher.detect.on_freeze, LINK_ON_FREEZE_REPORT);
+}
+END_TEST
 
 START_TEST(a_mistake_is_named)
 {
@@ -178,6 +209,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_launcher_is_read);
+    tcase_add_test(t, a_launcher_says_how_its_agents_are_judged);
     tcase_add_loop_test(t, a_mistake_is_named, 0, COUNT(MISTAKES));
     tcase_add_test(t, a_file_that_is_not_there_is_named);
     tcase_add_loop_test(t, a_value_must_match_as_a_whole, 0, COUNT(VALUES));

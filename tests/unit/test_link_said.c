@@ -174,6 +174,36 @@ START_TEST(a_notice_is_taken_line_by_line)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    bool feeds, gives_up, turns;
+    int64_t watchdog_ms, extend_ms;
+} ASIDES[] = {
+    { .text = "WATCHDOG=1", .feeds = true },
+    { .text = "WATCHDOG=trigger", .gives_up = true },
+    { .text = "READY=1", .turns = true },
+    { .text = "STOPPING=1", .turns = true },
+    { .text = "WATCHDOG_USEC=5000000", .watchdog_ms = 5000 },
+    { .text = "WATCHDOG_USEC=1", .watchdog_ms = 1 },
+    { .text = "EXTEND_TIMEOUT_USEC=90000000\nSTATUS=migrating", .extend_ms = 90000 },
+    { .text = "EXTEND_TIMEOUT_USEC=-1" },
+    { .text = "EXTEND_TIMEOUT_USEC=9999999999999999999999" },
+    { .text = "WATCHDOG_USEC=0" },
+    { .text = "WATCHDOG_USEC=" },
+    { .text = "WATCHDOG=2" },
+};
+
+START_TEST(a_notice_says_how_it_is_to_be_judged)
+{
+    (void)link_said_take_notice(&said, ASIDES[_i].text);
+    ck_assert(said.feeds == ASIDES[_i].feeds);
+    ck_assert(said.gives_up == ASIDES[_i].gives_up);
+    ck_assert(said.turns == ASIDES[_i].turns);
+    ck_assert_int_eq(said.watchdog_ms, ASIDES[_i].watchdog_ms);
+    ck_assert_int_eq(said.extend_ms, ASIDES[_i].extend_ms);
+}
+END_TEST
+
 START_TEST(a_status_that_is_too_long_is_cut_between_letters)
 {
     char text[1000] = "STATUS=x";
@@ -253,6 +283,7 @@ int main(void)
     tcase_add_test(t, a_text_that_is_too_long_is_not_cut);
     tcase_add_test(t, a_state_must_be_one);
     tcase_add_loop_test(t, a_notice_is_taken_line_by_line, 0, COUNT(NOTICES));
+    tcase_add_loop_test(t, a_notice_says_how_it_is_to_be_judged, 0, COUNT(ASIDES));
     tcase_add_test(t, a_status_that_is_too_long_is_cut_between_letters);
     tcase_add_test(t, what_only_says_that_it_lives_is_told_from_what_says_more);
     tcase_add_test(t, what_was_written_before_holds);

@@ -1,0 +1,180 @@
+#include "agentd/link/blackbox.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "core/moments.h"
+
+enum { OUTPUT_BYTES = 1024, TEXT_BYTES = 1024, LINES = 10 };
+
+/* What an agent prints may be anything: what is no text is shown as `?`. */
+static void clean(char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            text[i] = text[i] == '\t' ? ' ' : '?';
+    }
+    for (size_t i = 0; i < len && !hf_str_is_utf8(text, len); i++) {
+        if ((unsigned char)text[i] >= 0x80)
+            text[i] = '?';
+    }
+}
+
+static void add(struct link_blackbox *box, const char *source, struct hf_buf *text)
+{
+    size_t n = box->record.n_evidence;
+
+    if (text->err != HF_OK || text->len == 0 || n == LINK_BLACKBOX_MOST) {
+        hf_buf_done(text);
+        return;
+    }
+    if (text->len > TEXT_BYTES)
+        text->data[hf_str_cut(text->data, TEXT_BYTES)] = '\0';
+    clean(text->data);
+    box->texts[n] = *text;
+    holdfast__v1__evidence__init(&box->evidence[n]);
+    box->evidence[n].source = (char *)source;
+    box->evidence[n].text = text->data;
+    box->evidence[n].at = &box->at;
+    box->list[n] = &box->evidence[n];
+    box->record.n_evidence++;
+}
+
+/* The last lines, none of them cut. */
+static const char *last_lines(const char *text, size_t len)
+{
+    const char *at = text + len;
+    int lines = 0;
+
+    while (at > text && (at[-1] != '\n' || at == text + len || ++lines < LINES))
+        at--;
+    return at;
+}
+
+static void add_output(struct link_process *process, struct link_blackbox *box)
+{
+    const char *state_dir = link_channel_get_hello(process->agent->link->channel)->state_dir;
+    char path[AGENTD_PATH_BYTES + AGENTD_NAME_BYTES + 16], text[OUTPUT_BYTES + 1];
+    HF_CLEANUP_FD int fd = -1;
+    struct hf_buf output = { 0 };
+    off_t size;
+    ssize_t len;
+
+    (void)snprintf(path, sizeof path, "%s/agents/%s.log", state_dir, process->who.agent);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+    len = fd >= 0 ? pread(fd, text, OUTPUT_BYTES, size > OUTPUT_BYTES ? size - OUTPUT_BYTES : 0)
+                  : 0;
+    while (len > 0 && text[len - 1] == '\n')
+        len--;
+    if (len <= 0)
+        return;
+    text[len] = '\0';
+    for (const char *p = last_lines(text, (size_t)len); *p != '\0'; p++) {
+        if (*p == '\n')
+            hf_buf_puts(&output, " | ");
+        else
+            hf_buf_putc(&output, *p);
+    }
+    add(box, "output", &output);
+}
+
+static void add_said(const struct link_process *process, struct link_blackbox *box)
+{
+    const struct link_said *said = &process->said;
+    const ProtobufCEnumValue *state = protobuf_c_enum_descriptor_get_value(
+        &holdfast__v1__agent_state__value__descriptor, (int)said->state);
+    struct hf_buf text = { 0 };
+
+    if (said->state != HOLDFAST__V1__AGENT_STATE__VALUE__unknown && state != NULL)
+        hf_buf_printf(&text, "state %s", state->name);
+    if (said->phase[0] != '\0')
+        hf_buf_printf(&text, "%sphase %s", text.len > 0 ? ", " : "", said->phase);
+    if (said->last_tool[0] != '\0')
+        hf_buf_printf(&text, "%slast tool %s", text.len > 0 ? ", " : "", said->last_tool);
+    if (said->task[0] != '\0')
+        hf_buf_printf(&text, "%stask %s", text.len > 0 ? ", " : "", said->task);
+    add(box, "report", &text);
+}
+
+static void add_process(const struct link_process *process, bool whole,
+                        struct link_blackbox *box)
+{
+    struct hf_buf line = { 0 }, stack = { 0 }, children = { 0 }, sockets = { 0 };
+
+    link_proc_describe(process->pid, &process->evidence.proc, &line);
+    add(box, "proc", &line);
+    link_proc_stack(process->pid, &stack);
+    add(box, "stack", &stack);
+    if (!whole)
+        return;
+    link_proc_children(process->pid, &children);
+    add(box, "children", &children);
+    link_proc_sockets(process->pid, &sockets);
+    add(box, "sockets", &sockets);
+}
+
+static void say_why(const struct link_process *process, const struct hf_detector_verdict *v,
+                    hf_ms now, struct link_blackbox *box)
+{
+    const struct link_evidence *evidence = &process->evidence;
+    double silence = (double)(now - v->since) / 1000;
+    const char *word = evidence->proc.at != 0 ? link_proc_word(&evidence->proc) : "it is there";
+
+    switch (v->source) {
+    case HF_SOURCE_PING:
+        (void)snprintf(box->why, sizeof box->why,
+                       "it did not answer %u ping%s, and nothing was heard of it for %.1f s: "
+                       "%s",
+                       v->missed, v->missed == 1 ? "" : "s", silence, word);
+        break;
+    case HF_SOURCE_PROBE:
+        (void)snprintf(box->why, sizeof box->why, "%u probe%s failed in %.1f s: %s", v->missed,
+                       v->missed == 1 ? "" : "s", silence, word);
+        break;
+    case HF_SOURCE_PROCESS:
+        (void)snprintf(box->why, sizeof box->why, "%s since %.1f s", word, silence);
+        break;
+    default:
+        if (evidence->detector.gave_up)
+            (void)snprintf(box->why, sizeof box->why, "it said itself that it hangs: %s", word);
+        else
+            (void)snprintf(box->why, sizeof box->why, "no %s came for %.1f s: %s",
+                           hf_source_name(v->source), silence, word);
+        break;
+    }
+}
+
+void link_blackbox_fill(struct link_process *process, const struct hf_detector_verdict *verdict,
+                        bool whole, hf_ms now, struct link_blackbox *ret)
+{
+    hf_ms wall = hf_clock_wall();
+
+    *ret = (struct link_blackbox){ .why = "" };
+    holdfast__v1__report__suspicion__init(&ret->record);
+    ret->record.kind = (char *)hf_source_name(verdict->source);
+    ret->record.phi = verdict->phi;
+    ret->record.since = hf_moment_write(wall - (now - verdict->since), &ret->since);
+    (void)hf_moment_write(wall, &ret->at);
+    ret->record.frozen = verdict->state == HF_DETECTOR_FROZEN;
+    say_why(process, verdict, now, ret);
+    ret->record.why = ret->why;
+    ret->record.evidence = ret->list;
+    add_process(process, whole, ret);
+    if (!whole)
+        return;
+    add_output(process, ret);
+    add_said(process, ret);
+}
+
+void link_blackbox_done(struct link_blackbox *box)
+{
+    for (size_t i = 0; i < box->record.n_evidence; i++)
+        hf_buf_done(&box->texts[i]);
+}

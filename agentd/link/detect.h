@@ -1,0 +1,27 @@
+/* detect.h - what can be set about how an agent is judged: by its launcher, or for `agentd
+ * run`. */
+#ifndef LINK_DETECT_H
+#define LINK_DETECT_H
+
+#include "core/detector.h"
+#include "schema/config.h"
+
+struct link_detect {
+    enum hf_detector_profile profile;
+    struct hf_strings by; /* what may convict it */
+    enum { LINK_ON_FREEZE_END, LINK_ON_FREEZE_REPORT } on_freeze;
+    hf_ms watchdog; /* WATCHDOG_USEC; 0: none */
+};
+
+extern const char *const LINK_DETECT_PROFILES[];
+extern const char *const LINK_DETECT_ENDS[];
+#define LINK_DETECT_BY       "ping,watchdog,probe"
+#define LINK_DETECT_WATCHDOG "30s"
+
+/* HF_EINVAL with a sentence when a word is none. */
+int link_detect_check(const struct link_detect *detect, struct hf_error *err) HF_MUST_CHECK;
+
+/* With the heartbeats that agents are asked for. The settings must have passed their check. */
+struct hf_detector_policy link_detect_policy(const struct link_detect *detect, hf_ms heartbeat);
+
+#endif

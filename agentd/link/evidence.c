@@ -1,0 +1,308 @@
+#include "agentd/link/evidence.h"
+
+#include <string.h>
+
+#include "agentd/link/api.h"
+#include "agentd/link/blackbox.h"
+#include "agentd/link/link.h"
+#include "base/log.h"
+
+enum {
+    TICK_MS = 1000,      /* at the latest */
+    SOON_MS = 20,        /* and not sooner; */
+    GRID_MS = 50,        /* what is due at nearly the same time is done at once */
+    SUSPECT_MS = 250,    /* who is suspect is looked at so often, ... */
+    CLOSE_MS = 60000,    /* ... for so long, */
+    PROCESS_MS = 2000,   /* and the process of anybody else */
+    LOST_MAX_MS = 30000, /* what starves for longer has too many threads itself */
+    MINUTE_MS = 60000,
+};
+
+#define STATE_MAX_MS                                                                           \
+    (INT64_C(7) * 24 * 60 * MINUTE_MS) /* nothing that is announced is longer */
+
+/* What is announced without an end lasts so long. */
+static hf_ms length_of(Holdfast__V1__AgentState__Value state)
+{
+    switch (state) {
+    case HOLDFAST__V1__AGENT_STATE__VALUE__busy:
+    case HOLDFAST__V1__AGENT_STATE__VALUE__draining: return 10 * MINUTE_MS;
+    case HOLDFAST__V1__AGENT_STATE__VALUE__parked: return 60 * MINUTE_MS;
+    case HOLDFAST__V1__AGENT_STATE__VALUE__waiting: return 24 * 60 * MINUTE_MS;
+    default: return 0;
+    }
+}
+
+static hf_ms now_of(const struct link_process *process)
+{
+    return link_now(process->agent->link);
+}
+
+/* What is heard before it is looked at first counts as well. */
+static struct hf_detector *need_detector(struct link_process *process)
+{
+    struct link *link = process->agent->link;
+    struct link_evidence *evidence = &process->evidence;
+    const struct link_launcher *launcher =
+        process->agent->spec != NULL
+            ? link_settings_find_launcher(link->settings, process->agent->spec->launcher)
+            : NULL;
+
+    if (evidence->begun)
+        return &evidence->detector;
+    evidence->begun = true;
+    /* Nobody knows any more how it is to be judged: then it is not ended. */
+    evidence->policy = launcher != NULL
+                           ? link_detect_policy(&launcher->detect, link->settings->heartbeat)
+                           : hf_detector_policy_for(HF_DETECTOR_DEFAULT);
+    evidence->ends = launcher != NULL && launcher->detect.on_freeze == LINK_ON_FREEZE_END;
+    hf_detector_init(&evidence->detector, link_now(link));
+    link_watch_wake(link);
+    return &evidence->detector;
+}
+
+static void wake(struct link_process *process)
+{
+    process->evidence.at = 0;
+    link_watch_wake(process->agent->link);
+}
+
+/* What is heard. */
+
+void link_evidence_on_request(struct link_process *process)
+{
+    hf_detector_on_activity(need_detector(process), now_of(process));
+    process->evidence.lost = 0;
+}
+
+void link_evidence_on_heartbeat(struct link_process *process)
+{
+    hf_detector_on_beat(need_detector(process), HF_SOURCE_HEARTBEAT, now_of(process));
+}
+
+void link_evidence_on_pong(struct link_process *process)
+{
+    struct hf_detector *detector = need_detector(process);
+
+    hf_detector_on_answer(detector, &process->evidence.policy, now_of(process));
+    process->evidence.lost = 0;
+}
+
+void link_evidence_on_listeners(struct link_process *process)
+{
+    hf_detector_on_listens(need_detector(process), process->listeners != NULL, now_of(process));
+    wake(process);
+}
+
+/* From the wall clock, on which the agent says it, to ours, once. */
+void link_evidence_on_state(struct link_process *process)
+{
+    struct link_said *said = &process->said;
+    hf_ms wall = hf_clock_wall(), length = length_of(said->state);
+
+    if (length != 0 && said->has_until)
+        length = said->until_s * 1000 + said->until_ns / 1000000 - wall;
+    length = length < 0 ? 0 : length > STATE_MAX_MS ? STATE_MAX_MS : length;
+    if (length_of(said->state) != 0 && length > 0) {
+        said->has_until = true;
+        said->until_s = (wall + length) / 1000;
+        said->until_ns = (int32_t)((wall + length) % 1000) * 1000000;
+    }
+    hf_detector_announce(need_detector(process), length > 0 ? now_of(process) + length : 0,
+                         now_of(process));
+    wake(process);
+}
+
+void link_evidence_on_notice(struct link_process *process)
+{
+    struct hf_detector *detector = need_detector(process);
+    struct link_said *said = &process->said;
+    hf_ms now = now_of(process), until;
+
+    hf_detector_on_activity(detector, now);
+    process->evidence.lost = 0;
+    if (said->feeds)
+        hf_detector_on_beat(detector, HF_SOURCE_WATCHDOG, now);
+    if (said->watchdog_ms != 0)
+        hf_detector_set_watchdog(detector, said->watchdog_ms);
+    if (said->turns) /* READY or STOPPING */
+        link_evidence_on_state(process);
+    until = now + (said->extend_ms < STATE_MAX_MS ? said->extend_ms : STATE_MAX_MS);
+    if (said->extend_ms != 0 && until > detector->announced_until)
+        hf_detector_announce(detector, until, now);
+    if (said->gives_up) {
+        hf_detector_give_up(detector);
+        wake(process);
+    }
+    said->feeds = said->turns = said->gives_up = false;
+    said->watchdog_ms = said->extend_ms = 0;
+}
+
+/* What is made of it. */
+
+static void log_verdict(const struct link_process *process, const char *event,
+                        const char *source, const char *why)
+{
+    HF_LOG_WARN(event, HF_STR("agent", process->who.agent), HF_INT("pid", process->pid),
+                HF_INT("incarnation", link_process_incarnation(process)),
+                HF_STR("source", source), HF_STR("why", why));
+}
+
+static void tell_suspicion(struct link_process *process, const struct hf_detector_verdict *v,
+                           hf_ms now)
+{
+    struct link_evidence *evidence = &process->evidence;
+    bool frozen = v->state == HF_DETECTOR_FROZEN, ends = frozen && evidence->ends;
+    struct link_blackbox box;
+
+    link_blackbox_fill(process, v, frozen, now, &box);
+    if (link_process_tell_suspicion(process, ends ? HF_PROCESS_UNWELL : HF_PROCESS_SUSPECT,
+                                    &box.record)) {
+        evidence->told = v->state;
+        evidence->told_source = v->source;
+        log_verdict(process, frozen ? "frozen" : "suspect", box.record.kind, box.why);
+    }
+    link_blackbox_done(&box);
+}
+
+static void tell_verdict(struct link_process *process, const struct hf_detector_verdict *v,
+                         hf_ms now)
+{
+    struct link_evidence *evidence = &process->evidence;
+
+    if (v->state == HF_DETECTOR_WELL && evidence->told != HF_DETECTOR_WELL &&
+        link_process_tell_suspicion(process, HF_PROCESS_CLEARED, NULL)) {
+        log_verdict(process, "cleared", hf_source_name(evidence->told_source),
+                    "it was heard of again");
+        evidence->told = HF_DETECTOR_WELL;
+    }
+    /* What is over at the next look was nothing; and only then is it known whether it computes.
+     * Who is to be ended stays frozen unless it is well again in time. */
+    if (v->state != HF_DETECTOR_WELL && evidence->seen &&
+        !(evidence->told == HF_DETECTOR_FROZEN && evidence->ends) &&
+        (v->state != evidence->told || v->source != evidence->told_source))
+        tell_suspicion(process, v, now);
+    evidence->seen = v->state != HF_DETECTOR_WELL;
+}
+
+/* How often a process is looked at: closely while it is about to be judged. */
+static hf_ms pace_of(const struct hf_detector *detector, hf_ms now)
+{
+    return detector->suspect_at != 0 && now - detector->suspect_at < CLOSE_MS ? SUSPECT_MS
+                                                                              : PROCESS_MS;
+}
+
+/* How its process stands; and how much of the time was not its own. */
+static void look_at_process(struct link_process *process, hf_ms now)
+{
+    struct link_evidence *evidence = &process->evidence;
+    struct hf_detector *detector = &evidence->detector;
+    bool suspect = detector->suspect_at != 0;
+    struct link_proc before = evidence->proc;
+    hf_ms waited;
+
+    if (before.at != 0 && now - before.at < pace_of(detector, now) - SOON_MS)
+        return;
+    /* Who answers is looked at only when it does not. */
+    if (!suspect && detector->heard[HF_SOURCE_PING].used && detector->shape == HF_PROCESS_GOES)
+        return;
+    if (!link_proc_read(process->pid, process->start_time, suspect, now, &evidence->proc))
+        return; /* it has ended, and the keeper tells us so */
+    hf_detector_on_shape(detector, link_proc_shape(&evidence->proc), now);
+    if (!suspect || before.run_wait_ms == 0 || now - before.at > TICK_MS)
+        return; /* what it waited for before is not known */
+    waited = evidence->proc.run_wait_ms - before.run_wait_ms;
+    waited = waited < now - before.at ? waited : now - before.at;
+    if (waited > 0 && evidence->lost + waited <= LOST_MAX_MS) {
+        evidence->lost += waited;
+        hf_detector_on_lost(detector, waited, now);
+    }
+}
+
+static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us, hf_ms now)
+{
+    struct link_evidence *evidence = &process->evidence;
+    struct hf_detector *detector = need_detector(process);
+    struct hf_detector_verdict verdict;
+    hf_ms next;
+
+    if (process->state != AGENTD_STATE_RUNNING || process->frozen_at != 0) {
+        hf_detector_begin_anew(detector, now); /* it was not its own doing */
+        return now + TICK_MS;
+    }
+    look_at_process(process, now);
+    verdict = hf_detector_look(detector, &evidence->policy, us, now);
+    if (verdict.state != HF_DETECTOR_WELL)
+        look_at_process(process, now); /* for whoever reads why */
+    tell_verdict(process, &verdict, now);
+    if (verdict.ping_due) {
+        link_api_ping(process);
+        hf_detector_on_ping(detector, &evidence->policy, now);
+    }
+    next = verdict.ping_due ? now + evidence->policy.ping_answer : verdict.at;
+    return next < now + pace_of(detector, now) ? next : now + pace_of(detector, now);
+}
+
+static hf_ms look_at_all(struct link *link, hf_ms now, bool *ret_any)
+{
+    struct hf_tilt_view us = hf_tilt_get(&link->watch.tilt, now);
+    hf_ms next = now + TICK_MS;
+
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
+            if (!p->begun || p->gone)
+                continue;
+            *ret_any = true;
+            if (now >= p->evidence.at || !us.can_judge)
+                p->evidence.at = look_at(p, &us, now);
+            next = p->evidence.at < next ? p->evidence.at : next;
+        }
+    }
+    return next;
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+    hf_ms now, next;
+    bool any = false;
+
+    if (link->runner == NULL || link->over) {
+        link->watch.runs = false;
+        return;
+    }
+    now = link_now(link);
+    hf_tilt_on_tick(&link->watch.tilt, now);
+    next = look_at_all(link, now, &any);
+    link->watch.runs = any;
+    if (!any)
+        return;
+    next = next - now < SOON_MS ? now + SOON_MS : next;
+    next = (next + GRID_MS - 1) / GRID_MS * GRID_MS;
+    (void)uv_timer_start(timer, on_time, (uint64_t)(next - now), 0);
+}
+
+/* Life. */
+
+int link_watch_open(struct link *link)
+{
+    link->watch.timer.data = link;
+    return uv_timer_init(&link->loop, &link->watch.timer) == 0 ? HF_OK : HF_EIO;
+}
+
+void link_watch_close(struct link *link)
+{
+    uv_close((uv_handle_t *)&link->watch.timer, NULL);
+}
+
+void link_watch_wake(struct link *link)
+{
+    struct hf_tilt_policy policy = hf_tilt_policy_default();
+
+    if (link->over || (link->watch.runs && uv_timer_get_due_in(&link->watch.timer) <= SOON_MS))
+        return;
+    if (!link->watch.runs)
+        hf_tilt_init(&link->watch.tilt, &policy, link_now(link));
+    link->watch.runs = true;
+    (void)uv_timer_start(&link->watch.timer, on_time, SOON_MS, 0);
+}

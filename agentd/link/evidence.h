@@ -1,0 +1,53 @@
+/* evidence.h - gathers what speaks for and against the agents, and acts on what core/detector
+ * makes of it: pings are sent, the node is told of suspicions and of who is frozen.
+ *
+ * One timer for all processes. A process is judged while the keeper says that it runs; what is
+ * frozen by the fence, or about to end, is not. */
+#ifndef LINK_EVIDENCE_H
+#define LINK_EVIDENCE_H
+
+#include <uv.h>
+
+#include "agentd/link/proc.h"
+#include "base/err.h"
+
+struct link;
+struct link_process;
+
+/* Of the link: its own health. */
+struct link_watch {
+    uv_timer_t timer;
+    struct hf_tilt tilt;
+    bool runs;
+};
+
+/* Of a process. Zero until it is looked at first. */
+struct link_evidence {
+    bool begun;
+    hf_ms at; /* when it is looked at next */
+    struct hf_detector detector;
+    struct hf_detector_policy policy;
+    bool ends; /* who is frozen is ended */
+    struct link_proc proc;
+    hf_ms lost;                  /* time that was not its own, since its last sign of life */
+    bool seen;                   /* it is suspect since the last look at least */
+    enum hf_detector_state told; /* to the node, ... */
+    enum hf_source told_source;  /* ... and of which source */
+};
+
+int link_watch_open(struct link *link) HF_MUST_CHECK;
+void link_watch_close(struct link *link);
+void link_watch_wake(struct link *link); /* there is a process that is to be looked at */
+
+/* It asked something. */
+void link_evidence_on_request(struct link_process *process);
+void link_evidence_on_heartbeat(struct link_process *process);
+void link_evidence_on_pong(struct link_process *process);
+/* Somebody began or ceased to listen to its events. */
+void link_evidence_on_listeners(struct link_process *process);
+/* What it said of its state, or by sd_notify, is in `said`. A state that has no end gets one.
+ */
+void link_evidence_on_state(struct link_process *process);
+void link_evidence_on_notice(struct link_process *process);
+
+#endif

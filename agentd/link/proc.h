@@ -1,0 +1,45 @@
+/* proc.h - what the kernel says of an agent's first process, for a verdict and for people.
+ *
+ * Reads only what never waits for the process itself (nothing that needs its memory map). */
+#ifndef LINK_PROC_H
+#define LINK_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "core/detector.h"
+
+struct link_proc {
+    hf_ms at;            /* when it was read; 0: never */
+    char state;          /* R, S, D, T, t ... */
+    pid_t tracer;        /* of whoever debugs it; 0: nobody; only where it was asked for */
+    int32_t threads;     /* that it has */
+    int64_t cpu_ms;      /* of all of them, so far */
+    int64_t run_wait_ms; /* that they waited for a processor, so far; as the tracer */
+    int32_t cpu_percent; /* since the time before; below 0: not known */
+    bool computes;       /* since then it used every processor that it got, or waited for one */
+};
+
+/* False: that process is not there any more. `whole`: also what costs more to find out. What
+ * stood in *proc is the time before. */
+bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
+                    struct link_proc *proc);
+
+enum hf_process_shape link_proc_shape(const struct link_proc *proc);
+
+/* "is stopped by a signal", "computes without an end" ...: what it does instead of answering.
+ */
+const char *link_proc_word(const struct link_proc *proc);
+
+/* State, CPU time, system call and wait channel in one line; its stack in the kernel, empty
+ * where that cannot be read. */
+void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *ret);
+void link_proc_stack(pid_t pid, struct hf_buf *ret);
+/* Its children and theirs, and what they do. */
+void link_proc_children(pid_t pid, struct hf_buf *ret);
+/* Its open sockets, and with whom. */
+void link_proc_sockets(pid_t pid, struct hf_buf *ret);
+
+#endif

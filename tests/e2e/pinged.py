@@ -1,0 +1,89 @@
+"""An agent of one thread that answers pings, and can be made to hang.
+
+    SIGUSR1  it computes without an end      SIGUSR2  it waits for what never comes
+
+With `watchdog` as its argument it feeds a watchdog instead; with `busy` it announces that it is
+busy for a while after its tenth ping, answers nothing meanwhile, and goes on.
+"""
+
+import datetime
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+MODE = sys.argv[1] if len(sys.argv) > 1 else "ping"
+
+
+def connect():
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(os.environ["HOLDFAST_SOCKET"])
+    return connection
+
+
+def request(connection, method, path, body=""):
+    connection.sendall(
+        (f"{method} {path} HTTP/1.1\r\nHost: agentd\r\nAuthorization: Bearer "
+         f"{os.environ['HOLDFAST_TOKEN']}\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+
+
+def post(path, body):
+    with connect() as connection:
+        request(connection, "POST", path, json.dumps(body))
+        return connection.recv(4096)
+
+
+def spin(*_):
+    print("spinning", flush=True)
+    while True:
+        pass
+
+
+def block(*_):
+    print("blocking", flush=True)
+    os.read(os.pipe()[0], 1)
+
+
+def be_busy():
+    until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=9)
+    post("/v1/state", {"state": "busy", "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                       "reason": "a tool runs"})
+    print("busy", flush=True)
+    time.sleep(7)
+    post("/v1/state", {"state": "ready"})
+    print("done", flush=True)
+
+
+def listen():
+    stream = connect()
+    request(stream, "GET", "/v1/events")
+    pings = 0
+    for line in stream.makefile():
+        if line.startswith("data:") and '"id"' in line:
+            post("/v1/pong", {"id": json.loads(line[5:])["id"]})
+            pings += 1
+            print("pong", pings, flush=True)
+        if MODE == "busy" and pings == 3:
+            pings += 1
+            be_busy()
+
+
+def feed():
+    interval = int(os.environ["WATCHDOG_USEC"]) / 2e6
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.connect(os.environ["NOTIFY_SOCKET"])
+    notify.send(b"READY=1\nSTATUS=feeding")
+    while True:
+        notify.send(b"WATCHDOG=1")
+        print("fed", flush=True)
+        time.sleep(interval)
+
+
+signal.signal(signal.SIGUSR1, spin)
+signal.signal(signal.SIGUSR2, block)
+if MODE == "watchdog":
+    feed()
+else:
+    listen()

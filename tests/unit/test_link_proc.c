@@ -1,0 +1,174 @@
+/* What the kernel says of processes that hang, each in its own way. */
+#include "agentd/link/proc.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/wait.h"
+#include "unit/suite.h"
+
+enum way { SLEEPS, COMPUTES, STOPS, IS_TRACED };
+
+static pid_t child;
+static uint64_t born;
+static struct link_proc proc;
+
+static uint64_t start_time(pid_t pid)
+{
+    char path[64], text[1024];
+    const char *p;
+    FILE *file;
+    size_t len;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    len = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[len] = '\0';
+    p = strrchr(text, ')');
+    for (int field = 2; field < 22; field++)
+        p = strchr(p + 1, ' ');
+    return strtoull(p + 1, NULL, 10);
+}
+
+_Noreturn static void hang(enum way way)
+{
+    if (way == STOPS)
+        (void)raise(SIGSTOP);
+    while (way == COMPUTES)
+        ;
+    for (;;)
+        (void)pause();
+}
+
+static void begin(enum way way)
+{
+    proc = (struct link_proc){ 0 };
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        hang(way);
+    born = start_time(child);
+}
+
+static void end(void)
+{
+    if (child == 0)
+        return;
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+    child = 0;
+}
+
+static hf_ms now(void)
+{
+    struct hf_clock clock = hf_clock_boottime();
+
+    return hf_clock_now(&clock);
+}
+
+static bool has_word(void *arg)
+{
+    hf_ms at = now();
+
+    if (proc.at != 0 && at - proc.at < 100)
+        return false;
+    ck_assert(link_proc_read(child, born, true, at, &proc));
+    return strcmp(link_proc_word(&proc), arg) == 0;
+}
+
+static void await_word(const char *word)
+{
+    hft_wait_or_fail(has_word, (void *)word, 10000, word);
+}
+
+START_TEST(who_sleeps_says_in_which_call)
+{
+    struct hf_buf text = { 0 };
+
+    begin(SLEEPS);
+    await_word("it sleeps");
+    ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_GOES);
+    link_proc_describe(child, &proc, &text);
+    ck_assert_msg(strstr(text.data, "state S, 1 thread, ") != NULL, "%s", text.data);
+    hf_buf_done(&text);
+}
+END_TEST
+
+START_TEST(who_computes_uses_a_processor)
+{
+    begin(COMPUTES);
+    await_word("it computes without a pause");
+    ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_GOES);
+}
+END_TEST
+
+START_TEST(who_is_stopped_is_not_taken_for_asleep)
+{
+    begin(STOPS);
+    await_word("it is stopped by a signal");
+    ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_STOPPED);
+}
+END_TEST
+
+START_TEST(who_is_traced_is_known_by_its_tracer)
+{
+    begin(IS_TRACED);
+    if (ptrace(PTRACE_SEIZE, child, NULL, NULL) != 0) {
+        hft_skip("nothing may be traced here");
+        return;
+    }
+    await_word("a debugger holds it");
+    ck_assert_int_eq(proc.tracer, getpid());
+    ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_TRACED);
+}
+END_TEST
+
+/* A pid that was given to somebody else. */
+START_TEST(another_process_of_the_same_number_is_not_it)
+{
+    begin(SLEEPS);
+    ck_assert(!link_proc_read(child, born + 1, true, now(), &proc));
+    ck_assert_int_eq(proc.at, 0);
+    ck_assert(link_proc_read(child, born, true, now(), &proc));
+}
+END_TEST
+
+START_TEST(children_and_sockets_are_listed)
+{
+    struct hf_buf text = { 0 };
+    char part[64];
+    int pair[2];
+
+    begin(SLEEPS);
+    link_proc_children(getpid(), &text);
+    (void)snprintf(part, sizeof part, "(pid %d, child of %d, state ", (int)child,
+                   (int)getpid());
+    ck_assert_msg(text.data != NULL && strstr(text.data, part) != NULL, "%s", text.data);
+    hf_buf_clear(&text);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    link_proc_sockets(getpid(), &text);
+    ck_assert_msg(text.data != NULL && strstr(text.data, "other") != NULL, "%s", text.data);
+    hf_buf_done(&text);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("proc");
+
+    tcase_add_checked_fixture(t, NULL, end);
+    tcase_add_test(t, who_sleeps_says_in_which_call);
+    tcase_add_test(t, who_computes_uses_a_processor);
+    tcase_add_test(t, who_is_stopped_is_not_taken_for_asleep);
+    tcase_add_test(t, who_is_traced_is_known_by_its_tracer);
+    tcase_add_test(t, another_process_of_the_same_number_is_not_it);
+    tcase_add_test(t, children_and_sockets_are_listed);
+    return run("link/proc", t);
+}
