@@ -59,10 +59,22 @@ Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent)
                                       : HOLDFAST__V1__HEALTH__STATE__unknown;
 }
 
+const Holdfast__V1__Report__Suspicion *cli_suspicion_of(const Holdfast__V1__Report *report,
+                                                        int64_t create_rev)
+{
+    return report != NULL && report->incarnation != NULL && create_rev != 0 &&
+                   report->incarnation->create_revision == create_rev
+               ? report->suspicion
+               : NULL;
+}
+
 const char *cli_agent_verdict(const struct hf_agent *agent)
 {
     const Holdfast__V1__Health *health = hf_agent_health(agent);
     const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
+    const Holdfast__V1__Report__Suspicion *suspicion =
+        cli_suspicion_of((const Holdfast__V1__Report *)agent->report.record,
+                         agent->live.record != NULL ? agent->live.seen.create_rev : 0);
 
     if (health != NULL && health->held)
         return "held";
@@ -71,6 +83,8 @@ const char *cli_agent_verdict(const struct hf_agent *agent)
     if (agent->live.record == NULL &&
         cli_agent_health(agent) == HOLDFAST__V1__HEALTH__STATE__unknown)
         return "gone";
+    if (suspicion != NULL)
+        return suspicion->frozen ? "frozen" : "suspect";
     return cli_health_name(cli_agent_health(agent));
 }
 

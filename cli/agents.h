@@ -26,6 +26,9 @@ const char *cli_agent_host(const struct hf_agent *agent);
 Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent);
 
 /* In one word, for people: also "stopped", "held" and "gone". */
+/* What its agentd has against the present life; NULL: nothing. */
+const Holdfast__V1__Report__Suspicion *cli_suspicion_of(const Holdfast__V1__Report *report,
+                                                        int64_t create_rev);
 const char *cli_agent_verdict(const struct hf_agent *agent);
 
 /* When its present life was registered; or, of one that is not live, when it went offline. By

@@ -109,6 +109,32 @@ static int add_life(struct cli_chain *chain, struct agent *agent)
     return rc;
 }
 
+/* The steps point into the report, which goes with the last of them. */
+static int add_report(struct cli_chain *chain, struct agent *agent,
+                      const Holdfast__V1__Report *report)
+{
+    const Holdfast__V1__Report__Suspicion *suspicion = report->suspicion;
+    hf_rev revision = agent->report.seen.mod_rev;
+    char text[CLI_AGE_SIZE];
+    int rc = HF_OK;
+
+    if (report->state != 0 || report->phase[0] != '\0')
+        rc = cli_chain_add(chain, report->at, revision,
+                           suspicion == NULL ? take(&agent->report) : NULL, NULL, 0,
+                           "said of itself: %s%s%s%s%s%s",
+                           report->state != 0 ? cli_state_name(report->state) : "",
+                           report->until != NULL ? " until " : "",
+                           report->until != NULL ? cli_time(report->until, text) : "",
+                           report->state != 0 && report->phase[0] != '\0' ? ", " : "",
+                           report->phase[0] != '\0' ? "phase " : "", report->phase);
+    if (rc != HF_OK || suspicion == NULL)
+        return rc;
+    return cli_chain_add(chain, report->at, revision, take(&agent->report), EVIDENCE(suspicion),
+                         suspicion->n_evidence, "%s by its agentd (%s, phi %.1f): %s",
+                         suspicion->frozen ? "found frozen" : "suspected", suspicion->kind,
+                         suspicion->phi, suspicion->why);
+}
+
 static int add_words(struct cli_chain *chain, struct agent *agent)
 {
     const Holdfast__V1__Spec *spec = (const Holdfast__V1__Spec *)agent->spec.message;
@@ -122,12 +148,8 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
                            spec->launcher, spec->home[0] != '\0' ? spec->home : "anywhere");
     if (spec != NULL)
         cli_chain_date(chain, &spec->base);
-    if (rc == HF_OK && report != NULL && (report->state != 0 || report->phase[0] != '\0'))
-        rc = cli_chain_add(chain, report->at, agent->report.seen.mod_rev, take(&agent->report),
-                           NULL, 0, "said of itself: %s%s%s%s",
-                           report->state != 0 ? cli_state_name(report->state) : "",
-                           report->state != 0 && report->phase[0] != '\0' ? ", " : "",
-                           report->phase[0] != '\0' ? "phase " : "", report->phase);
+    if (rc == HF_OK && report != NULL)
+        rc = add_report(chain, agent, report);
     if (rc == HF_OK && wanted != NULL)
         rc = cli_chain_add(
             chain, NULL, agent->wanted.seen.mod_rev, NULL, NULL, 0, "wanted %s by %s%s%s",
@@ -143,12 +165,18 @@ static void judge(const struct agent *agent, char *verdict, size_t size)
     const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
     const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)agent->wanted.message;
     bool live = agent->live.message != NULL;
+    const Holdfast__V1__Report__Suspicion *suspicion =
+        cli_suspicion_of((const Holdfast__V1__Report *)agent->report.message,
+                         live ? agent->live.seen.create_rev : 0);
 
     if (health != NULL && health->held)
         (void)snprintf(verdict, size, "held: %s", health->why);
     else if (wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped)
         (void)snprintf(verdict, size, "%s: it is wanted stopped",
                        live ? "stopping" : "stopped");
+    else if (suspicion != NULL)
+        (void)snprintf(verdict, size, "%s: %s", suspicion->frozen ? "frozen" : "suspect",
+                       suspicion->why);
     else if (live && (health == NULL || health->state <= HOLDFAST__V1__HEALTH__STATE__healthy))
         (void)snprintf(verdict, size, "healthy: its lease is held");
     else if (health != NULL)

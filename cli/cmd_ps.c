@@ -111,6 +111,10 @@ static void fill_life(const struct rows *rows, const struct hf_agent *agent, str
     if (report == NULL)
         return;
     row->row.state = report->state;
+    row->row.until = report->until;
+    if (row->row.live)
+        row->row.suspicion = (Holdfast__V1__Report__Suspicion *)cli_suspicion_of(
+            report, agent->live.seen.create_rev);
     if (report->at != NULL) {
         google__protobuf__duration__init(&row->freshness);
         row->freshness.seconds = age > 0 ? age / 1000 : 0;
@@ -138,6 +142,22 @@ static void fill(const struct rows *rows, const struct hf_agent *agent, struct r
     fill_life(rows, agent, row);
 }
 
+/* What it said of itself, and when that ends. */
+static void add_state(struct cli_table *table, const Holdfast__V1__AgentRow *row)
+{
+    char text[CLI_AGE_SIZE];
+    const char *end = cli_until(row->until, text);
+
+    if (!row->live || row->state == 0)
+        cli_table_add(table, CLI_PLAIN, "%s", "");
+    else if (row->until == NULL)
+        cli_table_add(table, CLI_PLAIN, "%s", cli_state_name(row->state));
+    else if (strcmp(end, "now") == 0)
+        cli_table_add(table, CLI_WARN, "%s (over)", cli_state_name(row->state));
+    else
+        cli_table_add(table, CLI_PLAIN, "%s (ends %s)", cli_state_name(row->state), end);
+}
+
 static void add_row(struct cli_table *table, const struct rows *rows,
                     const struct hf_agent *agent)
 {
@@ -152,9 +172,10 @@ static void add_row(struct cli_table *table, const struct rows *rows,
     cli_table_add(table, CLI_PLAIN, "%s", row.row.host);
     cli_table_add(table, row.row.live ? CLI_GOOD : CLI_BAD, "%s", row.row.live ? "yes" : "no");
     cli_table_add(table, CLI_PLAIN, "%s", report != NULL ? cli_age(report->at, text) : "");
-    cli_table_add(table, CLI_PLAIN, "%s",
-                  row.row.live && row.row.state != 0 ? cli_state_name(row.row.state) : "");
-    cli_table_add(table, cli_health_colour(row.row.health), "%s", cli_agent_verdict(agent));
+    add_state(table, &row.row);
+    cli_table_add(table,
+                  row.row.suspicion != NULL ? CLI_WARN : cli_health_colour(row.row.health),
+                  "%s", cli_agent_verdict(agent));
     if (row.row.progress != NULL)
         cli_table_add(table, CLI_PLAIN, "%s %.0f%%", row.row.task, row.row.progress->percent);
     else
@@ -240,9 +261,11 @@ const struct cli_command CLI_PS = {
     .summary = "List agents: three facts for each, liveness, freshness and state.",
     .more = "LIVE   its lease is held, which proves that it is alive\n"
             "SAID   how long ago it last said something: shown, never a verdict\n"
-            "STATE  what it last said of itself\n"
+            "STATE  what it last said of itself, and when that ends\n"
             "SINCE  how long it has been registered or offline (-o wide)\n"
-            "HEALTH what the controller makes of it; holdfast explain AGENT says why",
+            "HEALTH what the controller makes of it, or suspect and frozen, which its agentd "
+            "says;\n"
+            "       holdfast explain AGENT says why",
     CLI_OPTIONS(TABLE, struct settings),
     .run = run,
 };
