@@ -21,7 +21,25 @@ static enum hf_source find_source(const char *name)
     return source < HF_SOURCE_PROCESS ? source : HF_SOURCES;
 }
 
-int link_detect_check(const struct link_detect *detect, struct hf_error *err)
+static int complete_probe(struct link_detect *detect, struct hf_error *err)
+{
+    struct hf_error why = { "" };
+
+    if (detect->probe != NULL && detect->probe_command.count > 0)
+        return hf_error_set(err, HF_EINVAL, "probe: an address or a command, not both");
+    detect->has_probe = detect->probe != NULL || detect->probe_command.count > 0;
+    if (detect->probe != NULL &&
+        link_probe_parse(detect->probe, &detect->target, &why) != HF_OK)
+        return hf_error_set(err, HF_EINVAL, "probe.address: %s", why.text);
+    if (detect->probe == NULL)
+        detect->target = (struct link_probe_target){ .kind = LINK_PROBE_EXEC,
+                                                     .command = detect->probe_command,
+                                                     .uid = (uid_t)-1,
+                                                     .gid = (gid_t)-1 };
+    return HF_OK;
+}
+
+int link_detect_complete(struct link_detect *detect, struct hf_error *err)
 {
     for (size_t i = 0; i < detect->by.count; i++) {
         if (find_source(detect->by.items[i]) == HF_SOURCES)
@@ -29,7 +47,7 @@ int link_detect_check(const struct link_detect *detect, struct hf_error *err)
                                 "detect.by: \"%s\" is none of ping, watchdog, heartbeat, probe",
                                 detect->by.items[i]);
     }
-    return HF_OK;
+    return complete_probe(detect, err);
 }
 
 struct hf_detector_policy link_detect_policy(const struct link_detect *detect, hf_ms heartbeat)
@@ -38,6 +56,7 @@ struct hf_detector_policy link_detect_policy(const struct link_detect *detect, h
 
     policy.heartbeat = heartbeat;
     policy.watchdog = detect->watchdog;
+    policy.probe_misses = (uint32_t)detect->probe_misses;
     policy.convicts = 0;
     for (size_t i = 0; i < detect->by.count; i++)
         policy.convicts |= (uint8_t)(1U << find_source(detect->by.items[i]));

@@ -3,6 +3,7 @@
 #ifndef LINK_DETECT_H
 #define LINK_DETECT_H
 
+#include "agentd/link/probe.h"
 #include "core/detector.h"
 #include "schema/config.h"
 
@@ -10,7 +11,13 @@ struct link_detect {
     enum hf_detector_profile profile;
     struct hf_strings by; /* what may convict it */
     enum { LINK_ON_FREEZE_END, LINK_ON_FREEZE_REPORT } on_freeze;
-    hf_ms watchdog; /* WATCHDOG_USEC; 0: none */
+    hf_ms watchdog;    /* WATCHDOG_USEC; 0: none */
+    const char *probe; /* an address, or ... */
+    struct hf_strings probe_command;
+    hf_ms probe_every, probe_timeout;
+    int64_t probe_misses;
+    bool has_probe; /* as one of them says, once it is complete: */
+    struct link_probe_target target;
 };
 
 extern const char *const LINK_DETECT_PROFILES[];
@@ -18,8 +25,8 @@ extern const char *const LINK_DETECT_ENDS[];
 #define LINK_DETECT_BY       "ping,watchdog,probe"
 #define LINK_DETECT_WATCHDOG "30s"
 
-/* HF_EINVAL with a sentence when a word is none. */
-int link_detect_check(const struct link_detect *detect, struct hf_error *err) HF_MUST_CHECK;
+/* HF_EINVAL with a sentence when a word is none, or there is nothing at an address to ask. */
+int link_detect_complete(struct link_detect *detect, struct hf_error *err) HF_MUST_CHECK;
 
 /* With the heartbeats that agents are asked for. The settings must have passed their check. */
 struct hf_detector_policy link_detect_policy(const struct link_detect *detect, hf_ms heartbeat);

@@ -5,6 +5,7 @@
 #include "agentd/link/api.h"
 #include "agentd/link/blackbox.h"
 #include "agentd/link/link.h"
+#include "agentd/link/probe.h"
 #include "base/log.h"
 
 enum {
@@ -18,8 +19,7 @@ enum {
     MINUTE_MS = 60000,
 };
 
-#define STATE_MAX_MS                                                                           \
-    (INT64_C(7) * 24 * 60 * MINUTE_MS) /* nothing that is announced is longer */
+#define STATE_MAX_MS (INT64_C(7) * 24 * 60 * MINUTE_MS) /* nothing explains more than that */
 
 /* What is announced without an end lasts so long. */
 static hf_ms length_of(Holdfast__V1__AgentState__Value state)
@@ -38,18 +38,25 @@ static hf_ms now_of(const struct link_process *process)
     return link_now(process->agent->link);
 }
 
+static const struct link_launcher *find_launcher(const struct link_process *process)
+{
+    const struct link_agent *agent = process->agent;
+
+    return agent->spec != NULL
+               ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
+               : NULL;
+}
+
 /* What is heard before it is looked at first counts as well. */
 static struct hf_detector *need_detector(struct link_process *process)
 {
     struct link *link = process->agent->link;
     struct link_evidence *evidence = &process->evidence;
-    const struct link_launcher *launcher =
-        process->agent->spec != NULL
-            ? link_settings_find_launcher(link->settings, process->agent->spec->launcher)
-            : NULL;
+    const struct link_launcher *launcher;
 
     if (evidence->begun)
         return &evidence->detector;
+    launcher = find_launcher(process);
     evidence->begun = true;
     /* Nobody knows any more how it is to be judged: then it is not ended. */
     evidence->policy = launcher != NULL
@@ -103,7 +110,7 @@ void link_evidence_on_state(struct link_process *process)
     if (length != 0 && said->has_until)
         length = said->until_s * 1000 + said->until_ns / 1000000 - wall;
     length = length < 0 ? 0 : length > STATE_MAX_MS ? STATE_MAX_MS : length;
-    if (length_of(said->state) != 0 && length > 0) {
+    if (!said->has_until && length > 0) {
         said->has_until = true;
         said->until_s = (wall + length) / 1000;
         said->until_ns = (int32_t)((wall + length) % 1000) * 1000000;
@@ -136,6 +143,42 @@ void link_evidence_on_notice(struct link_process *process)
     }
     said->feeds = said->turns = said->gives_up = false;
     said->watchdog_ms = said->extend_ms = 0;
+}
+
+static void on_probed(bool good, const char *why, void *arg)
+{
+    struct link_process *process = arg;
+    struct link_evidence *evidence = &process->evidence;
+
+    if (process->state != AGENTD_STATE_RUNNING || process->frozen_at != 0)
+        return; /* it cannot answer, and need not */
+    HF_LOG_DEBUG("probed", HF_STR("agent", process->who.agent), HF_BOOL("good", good),
+                 HF_STR("why", why));
+    if (good && evidence->detector.probe_used && evidence->detector.probe_failed == 0)
+        return; /* as ever */
+    hf_detector_on_probe(&evidence->detector, good, now_of(process));
+    wake(process);
+}
+
+/* Begins when the process runs. */
+static void need_probe(struct link_process *process)
+{
+    struct link *link = process->agent->link;
+    const struct link_launcher *launcher = find_launcher(process);
+    struct link_probe_config cfg = { .fn = on_probed, .arg = process };
+
+    if (process->evidence.probe != NULL || launcher == NULL || !launcher->detect.has_probe)
+        return;
+    cfg.target = launcher->detect.target;
+    cfg.every = launcher->detect.probe_every;
+    cfg.timeout = launcher->detect.probe_timeout;
+    process->evidence.probe = link_probe_new(&link->loop, &cfg);
+}
+
+void link_evidence_done(struct link_process *process)
+{
+    link_probe_close(process->evidence.probe);
+    process->evidence.probe = NULL;
 }
 
 /* What is made of it. */
@@ -230,6 +273,7 @@ static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us
         hf_detector_begin_anew(detector, now); /* it was not its own doing */
         return now + TICK_MS;
     }
+    need_probe(process);
     look_at_process(process, now);
     verdict = hf_detector_look(detector, &evidence->policy, us, now);
     if (verdict.state != HF_DETECTOR_WELL)
@@ -292,6 +336,10 @@ int link_watch_open(struct link *link)
 
 void link_watch_close(struct link *link)
 {
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        for (struct link_process *p = agent->processes; p != NULL; p = p->next)
+            link_evidence_done(p);
+    }
     uv_close((uv_handle_t *)&link->watch.timer, NULL);
 }
 

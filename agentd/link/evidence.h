@@ -13,6 +13,7 @@
 
 struct link;
 struct link_process;
+struct link_probe;
 
 /* Of the link: its own health. */
 struct link_watch {
@@ -31,6 +32,7 @@ struct link_evidence {
     struct link_proc proc;
     hf_ms lost;                  /* time that was not its own, since its last sign of life */
     bool seen;                   /* it is suspect since the last look at least */
+    struct link_probe *probe;    /* NULL: nobody asks it from outside */
     enum hf_detector_state told; /* to the node, ... */
     enum hf_source told_source;  /* ... and of which source */
 };
@@ -38,6 +40,9 @@ struct link_evidence {
 int link_watch_open(struct link *link) HF_MUST_CHECK;
 void link_watch_close(struct link *link);
 void link_watch_wake(struct link *link); /* there is a process that is to be looked at */
+
+/* Nobody asks it any more. */
+void link_evidence_done(struct link_process *process);
 
 /* It asked something. */
 void link_evidence_on_request(struct link_process *process);

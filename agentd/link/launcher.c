@@ -4,6 +4,7 @@
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -116,6 +117,51 @@ static const struct hf_option TABLE[] = {
         .help = "What it finds as WATCHDOG_USEC. It is judged by it after its first "
                 "WATCHDOG=1; 0s: no watchdog.",
     },
+    {
+        .key = "probe.address",
+        .value = "URL",
+        HF_OPTION_FIELD(STRING, struct link_launcher, detect.probe),
+        .help =
+            "Where it is asked whether it serves: tcp://HOST:PORT, http://HOST:PORT/PATH or "
+            "grpc://HOST:PORT/SERVICE (grpc.health.v1, in plain text); the host is a number "
+            "or localhost.",
+    },
+    {
+        .key = "probe.command",
+        .value = "PROGRAM,ARG,...",
+        HF_OPTION_FIELD(STRINGS, struct link_launcher, detect.probe_command),
+        .help =
+            "A program that says so instead, by its exit status; it runs as the agent does.",
+    },
+    {
+        .key = "probe.every",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_launcher, detect.probe_every),
+        .min = 100,
+        .max = 86400000,
+        .preset = "10s",
+        .help = "How often.",
+    },
+    {
+        .key = "probe.timeout",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_launcher, detect.probe_timeout),
+        .min = 10,
+        .max = 3600000,
+        .preset = "1s",
+        .help = "How long an answer may take.",
+    },
+    {
+        .key = "probe.misses",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_launcher, detect.probe_misses),
+        .min = 1,
+        .max = 100,
+        .preset = "3",
+        .help =
+            "How many must fail in a row, after one was good, while nothing else is heard of "
+            "it, for it to be frozen.",
+    },
 };
 
 struct hf_option_group link_launcher_group(struct link_launcher *launcher)
@@ -160,6 +206,8 @@ static int compile(const char *entry, regex_t *ret_pattern, struct hf_error *err
 
 static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
 {
+    int rc;
+
     if (launcher->name == NULL)
         return hf_error_set(err, HF_EINVAL, "name: a launcher needs one");
     if (launcher->command.count == 0)
@@ -173,15 +221,22 @@ static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
     }
     for (size_t i = 0; i < launcher->parameters.count; i++) {
         regex_t pattern;
-        int rc = compile(launcher->parameters.items[i], &pattern, err);
 
+        rc = compile(launcher->parameters.items[i], &pattern, err);
         if (rc != HF_OK)
             return rc;
         regfree(&pattern);
     }
-    if (link_detect_check(&launcher->detect, err) != HF_OK)
+    if (link_detect_complete(&launcher->detect, err) != HF_OK)
         return HF_EINVAL;
-    return launcher->user != NULL ? link_user_find(launcher->user, &launcher->as, err) : HF_OK;
+    if (launcher->user == NULL)
+        return HF_OK;
+    rc = link_user_find(launcher->user, &launcher->as, err);
+    if (rc == HF_OK && launcher->as.uid != geteuid()) {
+        launcher->detect.target.uid = launcher->as.uid;
+        launcher->detect.target.gid = launcher->as.gid;
+    }
+    return rc;
 }
 
 int link_launcher_read(struct link_launcher *launcher, const char *file,

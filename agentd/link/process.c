@@ -57,6 +57,7 @@ void link_process_free(struct link_process *process)
         at = &(*at)->next;
     *at = process->next;
     link_api_on_ended(process);
+    link_evidence_done(process);
     process->freed = true;
     process->holders++;
     link_process_let(process);
@@ -230,8 +231,10 @@ static void on_state(struct link_process *process, bool was_gone)
         link_api_on_thawed(process, now - process->frozen_at);
         process->frozen_at = 0;
     }
-    if (process->gone && !was_gone)
+    if (process->gone && !was_gone) {
         link_api_on_ended(process);
+        link_evidence_done(process);
+    }
     if (process->state == AGENTD_STATE_ENDED)
         process->agent->link->dirty = true; /* what was told before may be forgotten now */
     if (process->state == AGENTD_STATE_RUNNING)

@@ -73,6 +73,52 @@ static const struct hf_option TABLE[] = {
         .help = "run: what it finds as WATCHDOG_USEC; 0s: no watchdog.",
     },
     {
+        .flag = "probe",
+        .value = "URL",
+        HF_OPTION_FIELD(STRING, struct link_settings, detect.probe),
+        .help =
+            "run: where it is asked whether it serves: tcp://HOST:PORT, http://HOST:PORT/PATH "
+            "or "
+            "grpc://HOST:PORT/SERVICE (grpc.health.v1, in plain text); the host is a number "
+            "or localhost.",
+    },
+    {
+        .flag = "probe-command",
+        .value = "PROGRAM,ARG,...",
+        HF_OPTION_FIELD(STRINGS, struct link_settings, detect.probe_command),
+        .help = "run: a program that says so instead, by its exit status; it runs as the agent "
+                "does.",
+    },
+    {
+        .flag = "probe-every",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, detect.probe_every),
+        .min = 100,
+        .max = 86400000,
+        .preset = "10s",
+        .help = "run: how often it is asked.",
+    },
+    {
+        .flag = "probe-timeout",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, detect.probe_timeout),
+        .min = 10,
+        .max = 3600000,
+        .preset = "1s",
+        .help = "run: how long an answer may take.",
+    },
+    {
+        .flag = "probe-misses",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_settings, detect.probe_misses),
+        .min = 1,
+        .max = 100,
+        .preset = "3",
+        .help = "run: how many must fail in a row, after one was good, while nothing else is "
+                "heard of "
+                "it, for it to be frozen.",
+    },
+    {
         .flag = "once",
         HF_OPTION_FIELD(BOOL, struct link_settings, once),
         .help = "run: end after the agent's first end, whatever it was.",
@@ -360,7 +406,7 @@ static int complete_run(struct link_settings *settings, struct hf_error *err)
     if (settings->agent_files.count > 0 || settings->launcher_files.count > 0)
         return hf_error_set(err, HF_EINVAL,
                             "run: the configuration has agents or launchers of its own");
-    if (link_detect_check(&settings->detect, err) != HF_OK)
+    if (link_detect_complete(&settings->detect, err) != HF_OK)
         return HF_EINVAL;
     launcher = hf_calloc(1, sizeof *launcher);
     if (launcher == NULL)

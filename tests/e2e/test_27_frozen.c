@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "e2e/agentd_fixture.h"
+#include "support/port.h"
 #include "support/ticker.h"
 
 enum { FOUND_MS = 5000, HOGS = 6 };
@@ -57,6 +58,27 @@ static void expect_found(const char *part)
     took = now() - since;
     ck_assert_msg(took <= FOUND_MS + hft_ticker_stall(&ticker), "found after %lld ms",
                   (long long)took);
+}
+
+/* As a command line shows it; to be freed. */
+static char *shown(const char *command, const char *subject)
+{
+    struct hft_output output = { 0 };
+    char *text;
+
+    hft_cli(&output, server.endpoint, command, subject, NULL);
+    text = strdup(output.out);
+    ck_assert_ptr_nonnull(text);
+    hft_output_done(&output);
+    return text;
+}
+
+static void expect_shown(const char *command, const char *subject, const char *part)
+{
+    char *text = shown(command, subject);
+
+    ck_assert_msg(strstr(text, part) != NULL, "%s is not in:\n%s", part, text);
+    free(text);
 }
 
 static const struct {
@@ -148,6 +170,8 @@ START_TEST(who_opted_into_nothing_is_judged_by_its_process_alone)
     life = look("agents/a1/live").create_rev;
     ck_assert_int_eq(kill(agent_pid(), SIGSTOP), 0);
     await("agents/a1/report", "it is stopped by a signal");
+    expect_shown("ps", NULL, "suspect");
+    expect_shown("explain", "a1", "suspected by its agentd (process");
     (void)sleep(8); /* for longer than anybody else would live */
     ck_assert_int_eq(look("agents/a1/live").create_rev, life);
     ck_assert_int_eq(kill(agent_pid(), SIGCONT), 0);
@@ -184,10 +208,60 @@ START_TEST(who_is_busy_need_not_answer)
     hf_rev life = look("agents/a1/live").create_rev;
 
     await("agents/a1/report", "\"until\":\"");
+    expect_shown("ps", NULL, "busy (ends in ");
     await_line("agents/a1.log", "done");
     await_line("agents/a1.log", "pong 6");
     ck_assert_int_eq(look("agents/a1/live").create_rev, life);
     ck_assert(!is_logged(&(struct line){ "agentd.log", "event=suspect" }));
+    end(agentd);
+}
+END_TEST
+
+/* It serves over HTTP, and stands still: its kernel goes on to accept connections. */
+START_TEST(a_probe_finds_who_does_not_serve_any_more)
+{
+    struct hft_port port = { 0 };
+    char number[8], address[64];
+    pid_t agentd;
+
+    hft_port_take(&port);
+    (void)snprintf(number, sizeof number, "%d", port.number);
+    (void)snprintf(address, sizeof address, "http://127.0.0.1:%d/", port.number);
+    agentd =
+        start_with("a1", (const char *[]){ "--probe", address, "--probe-every", "1s", NULL },
+                   (const char *[]){ "python3", "-u", "-m", "http.server", "--bind",
+                                     "127.0.0.1", number, NULL });
+    await_line("agents/a1.log", "\"GET / HTTP/1.1\" 200");
+    ck_assert_int_eq(kill(agent_pid(), SIGSTOP), 0);
+    await("agents/a1/exit", "\"kind\":\"frozen\"");
+    expect_exit("3 probes failed in");
+    expect_exit("it is stopped by a signal");
+    expect_exit("tcp listens at 127.0.0.1");
+    expect_shown("explain", "a1", "found frozen by its agentd (probe");
+    end(agentd);
+    hft_port_release(&port);
+}
+END_TEST
+
+/* Asked by grpc.health.v1, which etcd speaks; and by a program. */
+START_TEST(good_probes_disturb_nobody)
+{
+    char address[100];
+    pid_t agentd;
+    hf_rev life;
+
+    (void)snprintf(address, sizeof address, "grpc%s", strstr(server.endpoint, "://"));
+    agentd = start_with("a1",
+                        (const char *[]){ _i == 0 ? "--probe" : "--probe-command",
+                                          _i == 0 ? address : "true", "--probe-every", "100ms",
+                                          "--log-level", "debug", NULL },
+                        (const char *[]){ "sleep", "1000", NULL });
+    await_line("agentd.log", "event=probed");
+    await_line("agentd.log", "good=true");
+    life = look("agents/a1/live").create_rev;
+    (void)sleep(3);
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    ck_assert(!is_logged(&(struct line){ "agentd.log", "good=false" }));
     end(agentd);
 }
 END_TEST
@@ -236,6 +310,8 @@ int main(void)
     tcase_add_test(t, who_opted_into_nothing_is_judged_by_its_process_alone);
     tcase_add_test(t, a_debugger_may_hold_an_agent_for_as_long_as_it_wants);
     tcase_add_test(t, who_is_busy_need_not_answer);
+    tcase_add_test(t, a_probe_finds_who_does_not_serve_any_more);
+    tcase_add_loop_test(t, good_probes_disturb_nobody, 0, 2);
     tcase_add_test(t, who_gets_no_processor_is_not_blamed);
     return hft_suite_run("e2e: frozen", t, NULL);
 }
