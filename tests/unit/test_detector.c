@@ -156,6 +156,24 @@ START_TEST(who_stops_answering_is_suspect_and_then_frozen)
 }
 END_TEST
 
+/* Its habits earn it more misses, but twice as many are enough for anybody. */
+START_TEST(who_is_unpunctual_by_habit_is_found_later)
+{
+    hf_ms from;
+
+    begin(HF_DETECTOR_DEFAULT);
+    hf_detector_on_listens(&d, true, now);
+    hf_detector_on_answer(&d, &policy, now);
+    for (int i = 0; i < HF_DETECTOR_SAMPLES; i++)
+        d.heard[HF_SOURCE_PING].intervals[i] = i % 8 == 0 ? 60000 : 100;
+    d.heard[HF_SOURCE_PING].count = HF_DETECTOR_SAMPLES;
+    from = now;
+    pass(30 * S, -1);
+    ck_assert_int_gt(frozen_at - from, 5 * S);
+    ck_assert_int_le(frozen_at - from, 3 * S + 3 * 1500 + 4 * LOOK);
+}
+END_TEST
+
 START_TEST(one_miss_is_never_a_failure)
 {
     begin(HF_DETECTOR_DEFAULT);
@@ -356,6 +374,7 @@ END_TEST
 START_TEST(probes_that_fail_convict_who_was_well_and_does_nothing)
 {
     begin(HF_DETECTOR_DEFAULT);
+    pass(5 * S, -1);
     for (int i = 0; i < 10; i++) {
         hf_detector_on_probe(&d, false, now);
         pass(5 * S, -1);
@@ -592,6 +611,7 @@ int main(void)
     tcase_add_test(t, who_opted_into_nothing_is_well_however_long_it_is_silent);
     tcase_add_test(t, who_does_not_answer_is_asked_once_a_minute);
     tcase_add_loop_test(t, who_stops_answering_is_suspect_and_then_frozen, 0, COUNT(PROFILES));
+    tcase_add_test(t, who_is_unpunctual_by_habit_is_found_later);
     tcase_add_test(t, one_miss_is_never_a_failure);
     tcase_add_test(t, activity_refutes_missing_answers);
     tcase_add_test(t, who_does_not_listen_any_more_is_not_judged_by_pings);
