@@ -17,6 +17,8 @@ enum {
     PROCESS_MS = 2000,   /* and the process of anybody else */
     LOST_MAX_MS = 30000, /* what starves for longer has too many threads itself */
     MINUTE_MS = 60000,
+    WATCHDOG_MIN_MS = 1000, /* shorter ones would be missed by whoever is asked to watch */
+    MOST_BOXES = 4,         /* that are filled in one turn: the lease waits behind them */
 };
 
 #define STATE_MAX_MS (INT64_C(7) * 24 * 60 * MINUTE_MS) /* nothing explains more than that */
@@ -63,6 +65,7 @@ static struct hf_detector *need_detector(struct link_process *process)
                            ? link_detect_policy(&launcher->detect, link->settings->heartbeat)
                            : hf_detector_policy_for(HF_DETECTOR_DEFAULT);
     evidence->ends = launcher != NULL && launcher->detect.on_freeze == LINK_ON_FREEZE_END;
+    evidence->probes = launcher != NULL && launcher->detect.has_probe;
     hf_detector_init(&evidence->detector, link_now(link));
     link_watch_wake(link);
     return &evidence->detector;
@@ -131,7 +134,9 @@ void link_evidence_on_notice(struct link_process *process)
     if (said->feeds)
         hf_detector_on_beat(detector, HF_SOURCE_WATCHDOG, now);
     if (said->watchdog_ms != 0)
-        hf_detector_set_watchdog(detector, said->watchdog_ms);
+        hf_detector_set_watchdog(detector, said->watchdog_ms > WATCHDOG_MIN_MS
+                                               ? said->watchdog_ms
+                                               : WATCHDOG_MIN_MS);
     if (said->turns) /* READY or STOPPING */
         link_evidence_on_state(process);
     until = now + (said->extend_ms < STATE_MAX_MS ? said->extend_ms : STATE_MAX_MS);
@@ -164,10 +169,13 @@ static void on_probed(bool good, const char *why, void *arg)
 static void need_probe(struct link_process *process)
 {
     struct link *link = process->agent->link;
-    const struct link_launcher *launcher = find_launcher(process);
+    const struct link_launcher *launcher;
     struct link_probe_config cfg = { .fn = on_probed, .arg = process };
 
-    if (process->evidence.probe != NULL || launcher == NULL || !launcher->detect.has_probe)
+    if (process->evidence.probe != NULL || !process->evidence.probes)
+        return;
+    launcher = find_launcher(process);
+    if (launcher == NULL)
         return;
     cfg.target = launcher->detect.target;
     cfg.every = launcher->detect.probe_every;
@@ -196,8 +204,11 @@ static void tell_suspicion(struct link_process *process, const struct hf_detecto
 {
     struct link_evidence *evidence = &process->evidence;
     bool frozen = v->state == HF_DETECTOR_FROZEN, ends = frozen && evidence->ends;
+    struct link_watch *watch = &process->agent->link->watch;
     struct link_blackbox box;
 
+    if (frozen && watch->boxes++ >= MOST_BOXES)
+        return; /* at its next look */
     link_blackbox_fill(process, v, frozen, now, &box);
     if (link_process_tell_suspicion(process, ends ? HF_PROCESS_UNWELL : HF_PROCESS_SUSPECT,
                                     &box.record)) {
@@ -278,7 +289,8 @@ static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us
     verdict = hf_detector_look(detector, &evidence->policy, us, now);
     if (verdict.state != HF_DETECTOR_WELL)
         look_at_process(process, now); /* for whoever reads why */
-    tell_verdict(process, &verdict, now);
+    if (us->can_judge)                 /* what is not known was not refuted */
+        tell_verdict(process, &verdict, now);
     if (verdict.ping_due) {
         link_api_ping(process);
         hf_detector_on_ping(detector, &evidence->policy, now);
@@ -317,6 +329,7 @@ static void on_time(uv_timer_t *timer)
     }
     now = link_now(link);
     hf_tilt_on_tick(&link->watch.tilt, now);
+    link->watch.boxes = 0;
     next = look_at_all(link, now, &any);
     link->watch.runs = any;
     if (!any)

@@ -20,6 +20,7 @@ struct link_watch {
     uv_timer_t timer;
     struct hf_tilt tilt;
     bool runs;
+    unsigned boxes; /* that were filled in this turn */
 };
 
 /* Of a process. Zero until it is looked at first. */
@@ -28,7 +29,8 @@ struct link_evidence {
     hf_ms at; /* when it is looked at next */
     struct hf_detector detector;
     struct hf_detector_policy policy;
-    bool ends; /* who is frozen is ended */
+    bool ends;   /* who is frozen is ended */
+    bool probes; /* it is asked from outside */
     struct link_proc proc;
     hf_ms lost;                  /* time that was not its own, since its last sign of life */
     bool seen;                   /* it is suspect since the last look at least */

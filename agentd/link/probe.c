@@ -119,7 +119,7 @@ static void on_timeout(uv_timer_t *timer)
     struct link_attempt *attempt = timer->data;
 
     if (attempt->kind == LINK_PROBE_EXEC)
-        (void)uv_process_kill(&attempt->process, SIGKILL);
+        link_attempt_kill(attempt);
     link_attempt_end(attempt, false, "it took too long");
 }
 
@@ -268,7 +268,7 @@ void link_probe_close(struct link_probe *probe)
     if (attempt != NULL) {
         attempt->probe = NULL;
         if (!attempt->over && attempt->kind == LINK_PROBE_EXEC)
-            (void)uv_process_kill(&attempt->process, SIGKILL);
+            link_attempt_kill(attempt);
         link_attempt_end(attempt, false, "");
     }
     uv_close((uv_handle_t *)&probe->timer, on_probe_closed);

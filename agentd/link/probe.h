@@ -72,6 +72,7 @@ struct link_attempt {
 /* It came to an end; the first one counts. A program is waited for all the same. */
 void link_attempt_end(struct link_attempt *attempt, bool good, const char *why);
 void link_attempt_on_closed(uv_handle_t *handle);
+void link_attempt_kill(const struct link_attempt *attempt); /* its program, if it still runs */
 void link_attempt_exec(struct link_attempt *attempt, uv_loop_t *loop);
 
 /* gRPC without a library: what to send, and what the answer says. 1: it serves; 0: not known

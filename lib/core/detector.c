@@ -334,15 +334,15 @@ static struct hf_detector_verdict look_at_beats(const struct hf_detector *d,
                  source, phi, since, earlier(now + p->warning, since + 2 * limit));
 }
 
-static struct hf_detector_verdict look_at_probes(const struct hf_detector *d,
-                                                 const struct hf_detector_policy *p)
+static struct hf_detector_verdict
+look_at_probes(const struct hf_detector *d, const struct hf_detector_policy *p, hf_ms factor)
 {
     struct hf_detector_verdict v =
         found(HF_DETECTOR_SUSPECT, HF_SOURCE_PROBE, 0, d->probe_since, HF_DETECTOR_NEVER);
 
     if (d->probe_failed == 0)
         v.state = HF_DETECTOR_WELL;
-    else if (d->probe_used && d->probe_failed >= p->probe_misses &&
+    else if (d->probe_used && d->probe_failed >= p->probe_misses * factor &&
              d->active_at < d->probe_since)
         v.state = HF_DETECTOR_FROZEN;
     v.missed = d->probe_failed;
@@ -388,7 +388,7 @@ static struct hf_detector_verdict weigh_all(const struct hf_detector *d,
             weigh(&worst, look_at_beats(d, p, s, factor, now), p);
     }
     if (!explained)
-        weigh(&worst, look_at_probes(d, p), p);
+        weigh(&worst, look_at_probes(d, p, factor), p);
     weigh(&worst, look_at_process(d, p, now), p);
     if (d->gave_up)
         weigh(&worst, found(HF_DETECTOR_FROZEN, HF_SOURCE_WATCHDOG, 0, d->active_at, now), p);

@@ -3,7 +3,8 @@
     SIGUSR1  it computes without an end      SIGUSR2  it waits for what never comes
 
 With `watchdog` as its argument it feeds a watchdog instead; with `busy` it announces that it is
-busy for a while after its tenth ping, answers nothing meanwhile, and goes on.
+busy for a while after its third ping, answers nothing meanwhile, and goes on; with `deaf` it
+does not listen any more from then on.
 """
 
 import datetime
@@ -68,6 +69,11 @@ def listen():
         if MODE == "busy" and pings == 3:
             pings += 1
             be_busy()
+        if MODE == "deaf" and pings == 3:
+            break
+    stream.close()
+    print("deaf", flush=True)
+    time.sleep(1000)
 
 
 def feed():

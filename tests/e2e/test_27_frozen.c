@@ -266,6 +266,19 @@ START_TEST(good_probes_disturb_nobody)
 }
 END_TEST
 
+/* It may: nobody has to be asked all the time. */
+START_TEST(who_does_not_listen_any_more_is_left_in_peace)
+{
+    pid_t agentd = begin("deaf", (const char *[]){ NULL }, "deaf");
+    hf_rev life = look("agents/a1/live").create_rev;
+
+    (void)sleep(10);
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    ck_assert(!is_logged(&(struct line){ "agentd.log", "event=frozen" }));
+    end(agentd);
+}
+END_TEST
+
 static void burn(pid_t hogs[HOGS])
 {
     for (int i = 0; i < HOGS; i++) {
@@ -312,6 +325,7 @@ int main(void)
     tcase_add_test(t, who_is_busy_need_not_answer);
     tcase_add_test(t, a_probe_finds_who_does_not_serve_any_more);
     tcase_add_loop_test(t, good_probes_disturb_nobody, 0, 2);
+    tcase_add_test(t, who_does_not_listen_any_more_is_left_in_peace);
     tcase_add_test(t, who_gets_no_processor_is_not_blamed);
     return hft_suite_run("e2e: frozen", t, NULL);
 }

@@ -403,6 +403,24 @@ START_TEST(probes_that_fail_convict_who_was_well_and_does_nothing)
 }
 END_TEST
 
+START_TEST(who_is_late_itself_believes_a_probe_later)
+{
+    begin(HF_DETECTOR_DEFAULT);
+    hf_detector_on_probe(&d, true, now);
+    us.score = 1;
+    for (int i = 0; i < 5; i++) {
+        pass(1 * S, -1);
+        hf_detector_on_probe(&d, false, now);
+        pass(1 * S, -1);
+    }
+    ck_assert_int_ne(suspect_at, 0);
+    ck_assert_int_eq(frozen_at, 0);
+    hf_detector_on_probe(&d, false, now);
+    pass(3 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+}
+END_TEST
+
 START_TEST(a_good_probe_does_not_speak_for_who_does_not_answer)
 {
     begin(HF_DETECTOR_DEFAULT);
@@ -627,6 +645,7 @@ int main(void)
     tcase_add_test(t, heartbeats_that_stop_make_suspect_and_no_more);
     tcase_add_test(t, heartbeats_convict_where_the_policy_says_so);
     tcase_add_test(t, probes_that_fail_convict_who_was_well_and_does_nothing);
+    tcase_add_test(t, who_is_late_itself_believes_a_probe_later);
     tcase_add_test(t, a_good_probe_does_not_speak_for_who_does_not_answer);
     tcase_add_test(t, a_process_that_is_stopped_is_suspect_and_no_more);
     tcase_add_test(t, a_debugger_keeps_an_agent_from_every_verdict);
