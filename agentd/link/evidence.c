@@ -9,19 +9,20 @@
 #include "base/log.h"
 
 enum {
-    TICK_MS = 1000,      /* at the latest */
-    SOON_MS = 20,        /* and not sooner; */
-    GRID_MS = 50,        /* what is due at nearly the same time is done at once */
-    SUSPECT_MS = 250,    /* who is suspect is looked at so often, ... */
-    CLOSE_MS = 60000,    /* ... for so long, */
-    PROCESS_MS = 2000,   /* and the process of anybody else */
-    LOST_MAX_MS = 30000, /* what starves for longer has too many threads itself */
-    MINUTE_MS = 60000,
+    TICK_MS = 1000,         /* at the latest */
+    SOON_MS = 20,           /* and not sooner; */
+    GRID_MS = 50,           /* what is due at nearly the same time is done at once */
+    SUSPECT_MS = 250,       /* who is suspect is looked at so often, ... */
+    CLOSE_MS = 60000,       /* ... for so long, */
+    PROCESS_MS = 2000,      /* and the process of anybody else */
+    LOST_MAX_MS = 30000,    /* what starves for longer has too many threads itself */
     WATCHDOG_MIN_MS = 1000, /* shorter ones would be missed by whoever is asked to watch */
     MOST_BOXES = 4,         /* that are filled in one turn: the lease waits behind them */
 };
 
-#define STATE_MAX_MS (INT64_C(7) * 24 * 60 * MINUTE_MS) /* nothing explains more than that */
+#define MINUTE_MS    INT64_C(60000)
+#define DAY_MS       (MINUTE_MS * 24 * 60)
+#define STATE_MAX_MS (DAY_MS * 7) /* nothing explains more than that */
 
 /* What is announced without an end lasts so long. */
 static hf_ms length_of(Holdfast__V1__AgentState__Value state)
@@ -30,7 +31,7 @@ static hf_ms length_of(Holdfast__V1__AgentState__Value state)
     case HOLDFAST__V1__AGENT_STATE__VALUE__busy:
     case HOLDFAST__V1__AGENT_STATE__VALUE__draining: return 10 * MINUTE_MS;
     case HOLDFAST__V1__AGENT_STATE__VALUE__parked: return 60 * MINUTE_MS;
-    case HOLDFAST__V1__AGENT_STATE__VALUE__waiting: return 24 * 60 * MINUTE_MS;
+    case HOLDFAST__V1__AGENT_STATE__VALUE__waiting: return DAY_MS;
     default: return 0;
     }
 }
@@ -265,8 +266,7 @@ static void look_at_process(struct link_process *process, hf_ms now)
     hf_detector_on_shape(detector, link_proc_shape(&evidence->proc), now);
     if (!suspect || before.run_wait_ms == 0 || now - before.at > TICK_MS)
         return; /* what it waited for before is not known */
-    waited = evidence->proc.run_wait_ms - before.run_wait_ms;
-    waited = waited < now - before.at ? waited : now - before.at;
+    waited = evidence->proc.starved_ms;
     if (waited > 0 && evidence->lost + waited <= LOST_MAX_MS) {
         evidence->lost += waited;
         hf_detector_on_lost(detector, waited, now);

@@ -23,6 +23,9 @@ enum {
     SPINS_PERCENT = 80,
 };
 
+/* Words of a line of /proc/net/tcp and its like. */
+enum { SOCKET_LOCAL = 1, SOCKET_REMOTE = 2, SOCKET_STATE = 3, SOCKET_INODE = 9 };
+
 /* A small file of /proc, with a NUL; false: it cannot be read. */
 static bool read_text(const char *path, char *text, size_t size)
 {
@@ -63,8 +66,11 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
         return false;
     *p = '\0';
     *ret = (struct stat_line){ .state = p[2] };
-    for (size_t i = 0; name[i + 1] != '\0' && i < sizeof ret->name - 1; i++)
-        ret->name[i] = name[i + 1] > ' ' && name[i + 1] < 127 ? name[i + 1] : '?';
+    for (size_t i = 0; name[i + 1] != '\0' && i < sizeof ret->name - 1; i++) {
+        ret->name[i] = name[i + 1];
+        if (ret->name[i] <= ' ' || ret->name[i] == 127)
+            ret->name[i] = '?';
+    }
     p += 3;
     for (int field = 4; field <= 22; field++) {
         char *end = NULL;
@@ -115,16 +121,30 @@ static pid_t read_tracer(pid_t pid)
     return at != NULL ? (pid_t)strtol(at + sizeof LABEL - 1, NULL, 10) : 0;
 }
 
-/* Between others that compute it gets less, and waits for the rest. */
-static bool computes(const struct link_proc *before, const struct link_proc *now)
+/* What a thread waited for is counted when it gets a processor, and not before: who is found
+ * about to compute, again, has waited for all the time that it did not use. */
+static int64_t starved(const struct link_proc *before, const struct link_proc *now)
 {
-    int64_t used = now->cpu_ms - before->cpu_ms;
+    int64_t length = now->at - before->at, idle = length - (now->cpu_ms - before->cpu_ms);
+    int64_t waited = now->run_wait_ms - before->run_wait_ms;
 
-    if (before->at == 0 || now->at <= before->at)
-        return false;
-    if (before->run_wait_ms != 0 && now->run_wait_ms != 0)
-        used += now->run_wait_ms - before->run_wait_ms;
-    return used * 100 / (now->at - before->at) >= SPINS_PERCENT;
+    if (before->run_wait_ms == 0 || now->run_wait_ms == 0)
+        waited = 0;
+    if (before->state == 'R' && now->state == 'R' && waited < idle)
+        waited = idle;
+    return waited < 0 ? 0 : waited < length ? waited : length;
+}
+
+/* Between others that compute it gets less, and waits for the rest. */
+static void compare(const struct link_proc *before, struct link_proc *now)
+{
+    int64_t used = now->cpu_ms - before->cpu_ms, length = now->at - before->at;
+
+    if (before->at == 0 || length <= 0)
+        return;
+    now->cpu_percent = (int32_t)(used * 100 / length);
+    now->starved_ms = starved(before, now);
+    now->computes = (used + now->starved_ms) * 100 / length >= SPINS_PERCENT;
 }
 
 bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
@@ -141,11 +161,9 @@ bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
     next.state = line.state;
     next.threads = line.threads;
     next.cpu_ms = (int64_t)line.ticks * 1000 / tick;
-    if (proc->at != 0 && now > proc->at)
-        next.cpu_percent = (int32_t)((next.cpu_ms - proc->cpu_ms) * 100 / (now - proc->at));
     next.tracer = whole ? read_tracer(pid) : 0;
     next.run_wait_ms = whole ? read_waits(pid) : 0;
-    next.computes = computes(proc, &next);
+    compare(proc, &next);
     *proc = next;
     return true;
 }
@@ -370,6 +388,19 @@ static void format_address(const char *hex, char out[64])
                    colon != NULL ? strtoul(colon + 1, NULL, 16) : 0);
 }
 
+/* A line of /proc/net/tcp or its like, cut into its words; false: it is none. */
+static bool cut_socket(char *line, char *ret_words[SOCKET_INODE + 1])
+{
+    char *rest = NULL;
+
+    for (int i = 0; i <= SOCKET_INODE; i++) {
+        ret_words[i] = strtok_r(i == 0 ? line : NULL, " ", &rest);
+        if (ret_words[i] == NULL)
+            return false;
+    }
+    return strchr(ret_words[SOCKET_LOCAL], ':') != NULL;
+}
+
 static void name_sockets(pid_t pid, const char *file, struct sockets *sockets,
                          struct hf_buf *ret)
 {
@@ -379,19 +410,19 @@ static void name_sockets(pid_t pid, const char *file, struct sockets *sockets,
     if (text == NULL || !read_of(pid, file, text, NET_BYTES))
         return;
     while ((line = strsep(&rest, "\n")) != NULL) {
-        char local[64], remote[64], from[64], to[64], state[8];
+        char *words[SOCKET_INODE + 1], from[64], to[64];
         unsigned long inode;
 
-        if (sscanf(line, " %*d: %63s %63s %7s %*s %*s %*s %*s %*s %lu", local, remote, state,
-                   &inode) != 4)
+        if (!cut_socket(line, words))
             continue;
+        inode = strtoul(words[SOCKET_INODE], NULL, 10);
         for (size_t i = 0; i < sockets->count; i++) {
             if (sockets->inodes[i] != inode || sockets->named[i])
                 continue;
             sockets->named[i] = true;
-            format_address(local, from);
-            format_address(remote, to);
-            if (strcmp(state, "0A") == 0)
+            format_address(words[SOCKET_LOCAL], from);
+            format_address(words[SOCKET_REMOTE], to);
+            if (strcmp(words[SOCKET_STATE], "0A") == 0)
                 hf_buf_printf(ret, "%s%.3s listens at %s", ret->len > 0 ? ", " : "", file + 4,
                               from);
             else

@@ -19,6 +19,7 @@ struct link_proc {
     int64_t cpu_ms;      /* of all of them, so far */
     int64_t run_wait_ms; /* that they waited for a processor, so far; as the tracer */
     int32_t cpu_percent; /* since the time before; below 0: not known */
+    int64_t starved_ms;  /* since then: it could have computed, and got no processor */
     bool computes;       /* since then it used every processor that it got, or waited for one */
 };
 

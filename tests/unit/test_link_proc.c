@@ -1,6 +1,7 @@
 /* What the kernel says of processes that hang, each in its own way. */
 #include "agentd/link/proc.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,9 @@
 #include "unit/suite.h"
 
 enum way { SLEEPS, COMPUTES, STOPS, IS_TRACED };
+enum { LOOKS = 20 };
 
-static pid_t child;
+static pid_t child, hog;
 static uint64_t born;
 static struct link_proc proc;
 
@@ -57,13 +59,19 @@ static void begin(enum way way)
     born = start_time(child);
 }
 
+static void end_one(pid_t *pid)
+{
+    if (*pid == 0)
+        return;
+    (void)kill(*pid, SIGKILL);
+    (void)waitpid(*pid, NULL, 0);
+    *pid = 0;
+}
+
 static void end(void)
 {
-    if (child == 0)
-        return;
-    (void)kill(child, SIGKILL);
-    (void)waitpid(child, NULL, 0);
-    child = 0;
+    end_one(&child);
+    end_one(&hog);
 }
 
 static hf_ms now(void)
@@ -73,14 +81,19 @@ static hf_ms now(void)
     return hf_clock_now(&clock);
 }
 
-static bool has_word(void *arg)
+static bool is_looked_at(void *arg)
 {
     hf_ms at = now();
 
-    if (proc.at != 0 && at - proc.at < 100)
+    if (proc.at != 0 && at - proc.at < *(const hf_ms *)arg)
         return false;
     ck_assert(link_proc_read(child, born, true, at, &proc));
-    return strcmp(link_proc_word(&proc), arg) == 0;
+    return true;
+}
+
+static bool has_word(void *arg)
+{
+    return is_looked_at(&(hf_ms){ 100 }) && strcmp(link_proc_word(&proc), arg) == 0;
 }
 
 static void await_word(const char *word)
@@ -106,6 +119,33 @@ START_TEST(who_computes_uses_a_processor)
     begin(COMPUTES);
     await_word("it computes without a pause");
     ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_GOES);
+}
+END_TEST
+
+/* On one processor with somebody who takes all of it. The kernel counts what it waited for only
+ * when it gets its turn. */
+START_TEST(who_computes_is_known_for_it_where_it_gets_no_processor)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    hog = fork();
+    ck_assert_int_ge(hog, 0);
+    if (hog == 0)
+        hang(COMPUTES);
+    begin(COMPUTES);
+    ck_assert_int_eq(sched_setscheduler(child, SCHED_IDLE, &(struct sched_param){ 0 }), 0);
+    await_word("it computes without a pause");
+    for (int i = 0; i < LOOKS; i++) {
+        hf_ms before = proc.at;
+
+        hft_wait_or_fail(is_looked_at, &(hf_ms){ 20 }, 10000, "a look");
+        ck_assert_int_le(proc.starved_ms, proc.at - before);
+        ck_assert_msg(proc.computes, "look %d: %lld of %lld ms", i, (long long)proc.starved_ms,
+                      (long long)(proc.at - before));
+    }
 }
 END_TEST
 
@@ -166,6 +206,7 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, end);
     tcase_add_test(t, who_sleeps_says_in_which_call);
     tcase_add_test(t, who_computes_uses_a_processor);
+    tcase_add_test(t, who_computes_is_known_for_it_where_it_gets_no_processor);
     tcase_add_test(t, who_is_stopped_is_not_taken_for_asleep);
     tcase_add_test(t, who_is_traced_is_known_by_its_tracer);
     tcase_add_test(t, another_process_of_the_same_number_is_not_it);
