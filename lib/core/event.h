@@ -111,7 +111,7 @@ struct hf_event_process {
     int32_t status;
     int32_t signal;
     bool core;
-    const char *text; /* evidence, a sentence; may be NULL */
+    const char *text;                                 /* evidence, a sentence; may be NULL */
     const Holdfast__V1__Report__Suspicion *suspicion; /* of SUSPECT and UNWELL; never NULL */
 };
 

@@ -591,8 +591,7 @@ int hf_node_settle_answer(struct node_agent *a, struct hf_event_answer *answer) 
 /* node_end.c */
 void hf_node_forget_process(struct node_agent *a);
 int hf_node_keep(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
-int hf_node_on_process(struct hf_node *node,
-                       const struct hf_event_process *news) HF_MUST_CHECK;
+int hf_node_on_process(struct hf_node *node, const struct hf_event_process *news) HF_MUST_CHECK;
 int hf_node_write_end(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 int hf_node_reap(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);
 void hf_node_on_end_written(struct node_agent *a, const struct hf_event_outcome *outcome);

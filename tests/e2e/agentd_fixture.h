@@ -21,9 +21,11 @@
 
 #define ROOT "/holdfast/default/"
 #ifdef HOLDFAST_PROGRAMS /* the build says where */
-#define AGENTD HOLDFAST_PROGRAMS "/agentd"
+#define AGENTD      HOLDFAST_PROGRAMS "/agentd"
+#define AGENTD_LINK HOLDFAST_PROGRAMS "/../libexec/holdfast/agentd-link"
 #else
-#define AGENTD "agentd"
+#define AGENTD      "agentd"
+#define AGENTD_LINK "agentd-link"
 #endif
 
 #define CURL                                                                                   \

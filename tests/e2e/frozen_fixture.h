@@ -1,0 +1,201 @@
+/* frozen_fixture.h - agents that can be made to hang, several of each agentd, on a real etcd.
+ *
+ * Each host has a state directory of its own in the test's, with its log and those of its
+ * agents: "h1/agentd.log", "h1/agents/a.log". */
+#ifndef FROZEN_FIXTURE_H
+#define FROZEN_FIXTURE_H
+
+#include "base/clock.h"
+#include "e2e/agentd_fixture.h"
+
+enum { NOBODY = 65534 };
+
+struct cast {
+    const char *agent;
+    const char *mode; /* of pinged.py, which it is then; or ... */
+    const char *more; /* ... another command, and whatever else its launcher says */
+};
+
+static inline hf_ms now(void)
+{
+    struct hf_clock clock = hf_clock_boottime();
+
+    return hf_clock_now(&clock);
+}
+
+/* As it stands in etcd. */
+
+static inline const char *key_of(const char *agent, const char *kind)
+{
+    static char keys[4][100];
+    static unsigned next;
+    char *key = keys[next++ % 4];
+
+    (void)snprintf(key, sizeof keys[0], "agents/%.60s/%s", agent, kind);
+    return key;
+}
+
+static inline pid_t pid_of(const char *agent)
+{
+    return (pid_t)number_in(key_of(agent, "live"), "\"pid\"");
+}
+
+static inline hf_rev life_of(const char *agent)
+{
+    return look(key_of(agent, "live")).create_rev;
+}
+
+static inline void expect_in(const char *key, const char *part)
+{
+    char *value = look_whole(key);
+
+    ck_assert_msg(strstr(value, part) != NULL, "no %s in %s: %s", part, key, value);
+    free(value);
+}
+
+static inline bool is_clear(void *arg)
+{
+    char *value = look_whole(key_of(arg, "report"));
+    bool clear = strstr(value, "\"suspicion\"") == NULL;
+
+    free(value);
+    return clear;
+}
+
+static inline void await_clear(const char *agent)
+{
+    hft_wait_or_fail(is_clear, (void *)agent, STEP_MS, "a report without a suspicion");
+}
+
+static inline void await_said(const char *host, const char *agent, const char *part)
+{
+    char file[100];
+
+    (void)snprintf(file, sizeof file, "%s/agents/%s.log", host, agent);
+    await_line(file, part);
+}
+
+/* Hosts. */
+
+/* To where nobody can come, too: what was built may lie in somebody's home. */
+static inline void copy(const char *from, const char *to)
+{
+    char path[400];
+    struct hft_output output;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, to);
+    hft_process_run((const char *[]){ "install", "-D", from, path, NULL }, NULL, &output);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+    hft_output_done(&output);
+}
+
+static inline void write_cast(const char *host, const struct cast *one)
+{
+    char name[120], text[1000];
+    int len;
+
+    len = snprintf(text, sizeof text, "name: %s\n%s", one->agent, one->more);
+    if (one->mode != NULL)
+        len = snprintf(text, sizeof text, "name: %s\n%scommand: [python3, %s/pinged.py, %s]\n",
+                       one->agent, one->more, dir.path, one->mode);
+    ck_assert_uint_lt((size_t)len, sizeof text);
+    (void)snprintf(name, sizeof name, "%s/%s-launcher.yaml", host, one->agent);
+    write_file(name, text);
+    (void)snprintf(text, sizeof text, "name: %s\nrole: r1\nlauncher: %s\n", one->agent,
+                   one->agent);
+    (void)snprintf(name, sizeof name, "%s/%s.yaml", host, one->agent);
+    write_file(name, text);
+}
+
+static inline void write_host(const char *host, const struct cast *all, size_t count)
+{
+    char launchers[1000] = "", agents[1000] = "", text[2200], name[100];
+
+    (void)snprintf(text, sizeof text, "%s/%s", dir.path, host);
+    ck_assert_int_eq(mkdir(text, 0755), 0);
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(launchers), used = strlen(agents);
+
+        write_cast(host, &all[i]);
+        (void)snprintf(launchers + len, sizeof launchers - len, "%s%s-launcher.yaml",
+                       i > 0 ? ", " : "", all[i].agent);
+        (void)snprintf(agents + used, sizeof agents - used, "%s%s.yaml", i > 0 ? ", " : "",
+                       all[i].agent);
+    }
+    (void)snprintf(text, sizeof text,
+                   "host: %s\nttl: 10s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n",
+                   host, launchers, agents);
+    (void)snprintf(name, sizeof name, "%s/agentd.yaml", host);
+    write_file(name, text);
+}
+
+/* An agentd of that host. As nobody it has no rights, and shims instead of cgroups. */
+static inline pid_t start_host(const char *host, const struct cast *all, size_t count,
+                               bool as_nobody)
+{
+    char program[300], config[400], state[300], log[400];
+    const char *const argv[] = { "setpriv",
+                                 "--reuid=65534",
+                                 "--regid=65534",
+                                 "--clear-groups",
+                                 "--pdeathsig=KILL",
+                                 program,
+                                 "--config",
+                                 config,
+                                 "--state-dir",
+                                 state,
+                                 "--endpoints",
+                                 server.endpoint,
+                                 NULL };
+    /* What a sanitizer's variables name lies where the programs were built. */
+    const char *const quiet[] = { "ASAN_OPTIONS=detect_leaks=0", NULL };
+    int fd;
+    pid_t pid;
+
+    ck_assert_int_eq(chmod(dir.path, 0755), 0);
+    copy(HOLDFAST_SOURCE_DIR "/tests/e2e/pinged.py", "pinged.py");
+    write_host(host, all, count);
+    (void)snprintf(program, sizeof program, "%s", AGENTD);
+    (void)snprintf(state, sizeof state, "%s/%s", dir.path, host);
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", state);
+    if (as_nobody) {
+        copy(AGENTD, "bin/agentd");
+        copy(AGENTD_LINK, "libexec/holdfast/agentd-link");
+        (void)snprintf(program, sizeof program, "%s/bin/agentd", dir.path);
+        ck_assert_int_eq(chown(state, NOBODY, NOBODY), 0);
+    }
+    (void)snprintf(log, sizeof log, "%s/agentd.log", state);
+    fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    pid = hft_process_spawn(&(struct hft_spawn){ .argv = as_nobody ? argv : argv + 5,
+                                                 .env = as_nobody ? quiet : hft_sanitizer_env(),
+                                                 .out = fd,
+                                                 .err = fd });
+    (void)close(fd);
+    return pid;
+}
+
+static inline void end_host(const char *host, pid_t agentd)
+{
+    char name[100], *log;
+
+    ck_assert_int_eq(kill(agentd, SIGTERM), 0);
+    (void)hft_process_reap(agentd, STEP_MS);
+    (void)snprintf(name, sizeof name, "%s/agentd.log", host);
+    log = read_file(name);
+    ck_assert_msg(strstr(log, "Sanitizer") == NULL && strstr(log, "runtime error") == NULL,
+                  "%s", log);
+    free(log);
+}
+
+/* As a command line shows it. */
+static inline void expect_shown(const char *command, const char *subject, const char *part)
+{
+    struct hft_output output = { 0 };
+
+    hft_cli(&output, server.endpoint, command, subject, NULL);
+    ck_assert_msg(strstr(output.out, part) != NULL, "%s is not in:\n%s", part, output.out);
+    hft_output_done(&output);
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* Nobody is blamed who is well, or whose silence has another reason. */
+#include <sys/ptrace.h>
+
+#include "e2e/frozen_fixture.h"
+
+enum { HOGS = 6, LONG_S = 7 /* a verdict of the profile `dev` takes half of it */ };
+
+/* More than all processors. */
+static void burn(pid_t hogs[HOGS])
+{
+    for (int i = 0; i < HOGS; i++) {
+        hogs[i] = fork();
+        ck_assert_int_ge(hogs[i], 0);
+        if (hogs[i] == 0) {
+            for (;;)
+                ;
+        }
+    }
+}
+
+static void cool(const pid_t hogs[HOGS])
+{
+    for (int i = 0; i < HOGS; i++) {
+        ck_assert_int_eq(kill(hogs[i], SIGKILL), 0);
+        (void)waitpid(hogs[i], NULL, 0);
+    }
+}
+
+/* It promised nothing: what the kernel says of it is shown, and no more. */
+static void stop_who_opted_into_nothing(void)
+{
+    ck_assert_int_eq(kill(pid_of("plain"), SIGSTOP), 0);
+    await("agents/plain/report", "it is stopped by a signal");
+    expect_shown("ps", NULL, "suspect");
+    expect_shown("explain", "plain", "suspected by its agentd (process");
+}
+
+static bool debug(const char *agent)
+{
+    pid_t pid = pid_of(agent);
+
+    if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0)
+        return false;
+    ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+    await(key_of(agent, "report"), "a debugger holds it");
+    return true;
+}
+
+static void expect_at_rest(const struct cast *all, const hf_rev *lives, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        ck_assert_msg(life_of(all[i].agent) == lives[i], "%s is another one", all[i].agent);
+    ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "event=frozen" }));
+    ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "good=false" }));
+}
+
+START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
+{
+    char asked[200];
+    struct cast all[] = {
+        { "plain", NULL, "command: [sh, -c, 'echo up; exec sleep 1000']\n" },
+        { "held", "ping", "detect.profile: dev\n" },
+        { "busy", "busy", "detect.profile: dev\n" },
+        { "deaf", "deaf", "detect.profile: dev\n" }, /* nobody has to be asked for ever */
+        { "starved", "ping", "" },
+        { "asked", NULL, asked }, /* by grpc.health.v1, which etcd speaks */
+        { "told", NULL, "probe: {command: ['true'], every: 200ms}\ncommand: [sleep, 1000]\n" },
+    };
+    enum { COUNT = sizeof all / sizeof all[0] };
+    hf_rev lives[COUNT];
+    pid_t agentd, hogs[HOGS];
+    bool debugs;
+
+    (void)snprintf(asked, sizeof asked,
+                   "probe: {address: 'grpc%s', every: 200ms}\ncommand: [sleep, 1000]\n",
+                   strstr(server.endpoint, "://"));
+    agentd = start_host("h1", all, COUNT, false);
+    await_said("h1", "busy", "busy");
+    await("agents/busy/report", "\"until\":\"");
+    expect_shown("ps", NULL, "busy (ends in ");
+    await_said("h1", "plain", "up");
+    await_line("h1/agentd.log", "event=probed program=agentd ns=default agent=asked good=true");
+    await_line("h1/agentd.log", "event=probed program=agentd ns=default agent=told good=true");
+    await_said("h1", "held", "pong 6");
+    await_said("h1", "deaf", "deaf");
+    for (size_t i = 0; i < COUNT; i++)
+        lives[i] = life_of(all[i].agent);
+    debugs = debug("held");
+    stop_who_opted_into_nothing();
+    await_said("h1", "busy", "done");
+    await_said("h1", "busy", "pong 6");
+    (void)sleep(LONG_S);
+    expect_at_rest(all, lives, COUNT);
+    ck_assert(is_clear((void *)"busy"));
+    ck_assert_int_eq(kill(pid_of("plain"), SIGCONT), 0);
+    if (debugs)
+        ck_assert_int_eq(ptrace(PTRACE_DETACH, pid_of("held"), NULL, NULL), 0);
+    await_clear("plain");
+    await_clear("held");
+    await_said("h1", "starved", "pong 8");
+    burn(hogs);
+    (void)sleep(LONG_S);
+    cool(hogs);
+    expect_at_rest(all, lives, COUNT);
+    end_host("h1", agentd);
+    if (!debugs)
+        hft_skip("nothing may be traced here");
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("spared");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 240);
+    tcase_add_test(t, who_is_well_busy_held_or_starved_is_not_blamed);
+    return hft_suite_run("e2e: spared", t, NULL);
+}
