@@ -32,7 +32,10 @@ static int listener;
 static pthread_t thread;
 static const char *answers[MOST]; /* NULL: it hangs up without one */
 static size_t n_answers, n_asked;
-static bool is_hasty; /* it says all at once */
+static bool is_hasty; /* it says all at once, */
+static bool stays;    /* and does not hang up */
+static int lines[MOST];
+static size_t n_lines;
 static char asked[MOST][TEXT_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -89,7 +92,10 @@ static inline void *serve(void *arg)
         n = n < n_answers ? n : n_answers - 1;
         if (answers[n] != NULL)
             say(fd, answers[n]);
-        (void)close(fd);
+        if (stays && n_lines < MOST)
+            lines[n_lines++] = fd;
+        else
+            (void)close(fd);
     }
 }
 
@@ -114,6 +120,8 @@ static inline void end(struct hf_client *client)
     hf_client_free(client);
     (void)shutdown(listener, SHUT_RDWR);
     (void)pthread_join(thread, NULL);
+    while (n_lines > 0)
+        (void)close(lines[--n_lines]);
     (void)close(listener);
 }
 

@@ -98,6 +98,28 @@ START_TEST(a_main_loop_needs_one_descriptor)
 }
 END_TEST
 
+/* The second one is here already, so nothing more comes to make the socket ready. */
+START_TEST(two_events_in_one_piece_are_told_to_a_main_loop_one_by_one)
+{
+    struct hf_client *client;
+    struct hf_client_event event = { .length = 0 };
+    struct pollfd fd = { .events = POLLIN };
+
+    add_answer(OK("event: task\ndata: {\"id\":\"t1\"}\n\n"
+                  "event: task\ndata: {\"id\":\"t2\"}\n\n"));
+    is_hasty = stays = true;
+    client = begin(-1);
+    fd.fd = hf_client_get_fd(client);
+    while (strcmp(event.id, "t2") != 0) {
+        ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+        ck_assert_int_ge(hf_client_next_event(client, 0, &event, NULL), 0);
+    }
+    ck_assert_int_eq(hf_client_next_event(client, 0, &event, NULL), 0);
+    ck_assert_int_eq(poll(&fd, 1, 0), 0); /* and then it sleeps */
+    end(client);
+}
+END_TEST
+
 static const struct {
     const char *answer, *text;
     int rc;
@@ -137,6 +159,7 @@ int main(void)
     tcase_add_test(t, events_are_told_and_pings_answered);
     tcase_add_test(t, a_pong_is_not_tried_for_long);
     tcase_add_test(t, a_main_loop_needs_one_descriptor);
+    tcase_add_test(t, two_events_in_one_piece_are_told_to_a_main_loop_one_by_one);
     tcase_add_loop_test(t, what_is_no_stream_of_events_is_told, 0, COUNT(STREAMS));
     return run("client/event", t);
 }
