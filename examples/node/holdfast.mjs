@@ -38,6 +38,7 @@ const PAUSE = 200; // before something is asked again
 const PAUSE_LONG = 1000; // when that was too often
 const SILENCE = 60_000; // four signs of life of a stream of events that did not come
 const EVENT_MAX = 64 << 10;
+const TOLD_MAX = 1000; // events that nobody has taken yet
 const WAIT_MAX = 300_000;
 
 /**
@@ -120,6 +121,30 @@ export class EventStream {
         const [, name, value] = /^([^:]*)(?:: ?)?([^]*)$/.exec(line);
         if (name === 'event') this.#name = value;
         else if (name === 'data') this.#data.push(value);
+    }
+}
+
+/** What was heard and not taken yet. */
+class Queue {
+    #items = [];
+    #wake = () => {};
+
+    get size() {
+        return this.#items.length;
+    }
+
+    put(item) {
+        this.#items.push(item);
+        this.#wake();
+    }
+
+    async take() {
+        while (this.#items.length === 0) {
+            await new Promise((resolve) => {
+                this.#wake = resolve;
+            });
+        }
+        return this.#items.shift();
     }
 }
 
@@ -323,7 +348,10 @@ export class Holdfast {
     // What the agent is told.
 
     /**
-     * Every event, until it is interrupted. A connection that is lost is made anew.
+     * Every event, until it is interrupted. Whoever has begun to take them is pinged from then on, every
+     * few seconds. As long as Node.js goes round that is answered, also while the body of `for await` waits
+     * for something; before something long that does not let it, see busy. A connection that is lost is
+     * made anew.
      * @returns {AsyncGenerator<Event>}
      */
     async *events() {
@@ -340,26 +368,45 @@ export class Holdfast {
     }
 
     async *#listen() {
-        const stream = new EventStream();
-        const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
         const response = await this.#open('GET', '/v1/events', undefined, this.#timeout, true);
+        const told = new Queue();
         try {
             if (response.statusCode !== 200) {
                 throw refusal(response.statusCode, await whole(response, EVENT_MAX));
             }
             response.socket.setTimeout(SILENCE, () => response.destroy(unavailable('no sign of life')));
-            for await (const piece of response) {
-                for (const { name, data } of stream.feed(decode(decoder, piece))) {
-                    const event = eventOf(name, data);
-                    // One that was lost is asked for anew.
-                    if (event?.kind === 'ping' && !this.#pongsByHand) this.pong(event.id).catch(() => {});
-                    if (event !== null) yield event;
-                }
+            this.#hear(response, told);
+            for (;;) {
+                const { event, error } = await told.take();
+                if (error !== undefined) throw error;
+                if (event === undefined) return;
+                yield event;
             }
         } catch (error) {
             throw translate(error);
         } finally {
             response.destroy();
+        }
+    }
+
+    /** Reads ahead of whoever takes events, so that pings are answered meanwhile. Never fails. */
+    async #hear(response, told) {
+        const stream = new EventStream();
+        const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+        try {
+            for await (const piece of response) {
+                for (const { name, data } of stream.feed(decode(decoder, piece))) {
+                    const event = eventOf(name, data);
+                    const isAnswered = event?.kind === 'ping' && !this.#pongsByHand;
+                    if (isAnswered) this.pong(event.id).catch(() => {}); // a lost one is asked for anew
+                    // Old pings are no news.
+                    if (event !== null && !(isAnswered && told.size > 0)) told.put({ event });
+                }
+                if (told.size > TOLD_MAX) throw new HoldfastError('ELIMIT', 'nobody takes the events');
+            }
+            told.put({});
+        } catch (error) {
+            told.put({ error: translate(error) });
         }
     }
 

@@ -169,6 +169,23 @@ test('events are told and pings answered', async (t) => {
     await fails(denied.client().events().next(), 'EDENIED');
 });
 
+test('pings are answered while whoever takes events waits for something else', async (t) => {
+    const ping = (id) => `event: ping\ndata: {"id":"${id}"}\n\n`;
+    const { client, asked } = await agentd(
+        t, `${OK}${ping(1)}event: task\ndata: {"id":"t1"}\n\n${ping(2)}${ping(3)}`, 'HTTP/1.0 204 x\r\n\r\n',
+    );
+    const told = [];
+    const end = Date.now() + 10_000;
+    for await (const { kind, id } of client().events()) {
+        told.push(`${kind} ${id}`);
+        if (kind === 'task') break;
+        while (asked.length < 4 && Date.now() < end) await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual(told, ['ping 1', 'task t1']);
+    const pongs = asked.slice(1).map((text) => JSON.parse(text.split('\r\n\r\n')[1]).id);
+    assert.deepEqual(pongs.sort(), ['1', '2', '3']);
+});
+
 test('whoever listens waits for an agentd that is not there yet', async (t) => {
     const directory = mkdtempSync(join(tmpdir(), 'hft-node-'));
     const path = join(directory, 'a1.sock');
