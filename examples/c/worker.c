@@ -60,10 +60,10 @@ static int last_step(const char *task, struct hf_error *err)
     struct hf_client_checkpoint kept = { 0 };
     int rc = hf_client_load(agentd, task, &kept, err), step = 0;
 
-    if (rc == HF_OK)
+    if (rc > 0)
         step = atoi(kept.data);
     hf_client_checkpoint_done(&kept);
-    return rc == HF_OK || rc == HF_ENOENT ? step : rc;
+    return rc >= 0 ? step : rc;
 }
 
 /* Does the steps after the last one that was kept. */
@@ -101,11 +101,9 @@ static void do_task(const struct hf_client_task *task)
     json_t *steps = json_object_get(plan, "steps");
     json_t *seconds = json_object_get(plan, "seconds");
     struct hf_error err = { "" };
-    int rc = hf_client_start(agentd, task->id, &err);
-
-    if (rc == HF_OK)
-        rc = do_steps(task->id, steps != NULL ? (int)json_integer_value(steps) : STEPS,
+    int rc = do_steps(task->id, steps != NULL ? (int)json_integer_value(steps) : STEPS,
                       seconds != NULL ? json_number_value(seconds) : 1.0, &err);
+
     if (rc == HF_OK)
         rc = hf_client_complete(agentd, task->id, "all steps are done", &err);
     if (rc != HF_OK && !asked_to_stop)
@@ -136,12 +134,10 @@ int main(void)
     }
     (void)sigaction(SIGTERM, &stop, NULL);
     while (!asked_to_stop) {
-        int rc = hf_client_claim(agentd, 20000, &task, &err);
-
-        if (rc > 0) {
+        if (hf_client_next_task(agentd, &task, &err) > 0) {
             do_task(&task);
             hf_client_task_done(&task);
-        } else if (rc < 0 && !asked_to_stop) {
+        } else if (!asked_to_stop) {
             pause_for(1); /* this process is fenced, and will be ended */
         }
     }

@@ -223,8 +223,34 @@ export class Holdfast {
     }
 
     /**
+     * For something long that does not let Node.js go on with anything else: for so many milliseconds no
+     * ping has to be answered. It is ready again at the end.
+     *
+     *     const digest = await agentd.busy(120_000, 'hashes', () => hashSync(everything));
+     *
+     * @template T
+     * @param {number} ms
+     * @param {string} reason
+     * @param {() => T|Promise<T>} work
+     * @returns {Promise<T>} what the work has come to
+     */
+    async busy(ms, reason, work) {
+        if (!(ms > 0)) throw invalid('for how long it is busy has to be said');
+        await this.state('busy', ms, reason);
+        let result;
+        try {
+            result = await work();
+        } catch (error) {
+            await this.state('ready').catch(() => {}); // what went wrong in there is what counts
+            throw error;
+        }
+        await this.state('ready');
+        return result;
+    }
+
+    /**
      * Announces ready, busy, waiting (for a person), parked (on a rate limit) or draining, for so many
-     * milliseconds; 0: for as long as it is not replaced.
+     * milliseconds; 0: its end is not known, and agentd sets one.
      */
     async state(state, ms = 0, reason = '') {
         if (!STATES.includes(state)) throw invalid(`state: one of ${STATES.join(', ')}`);
@@ -326,7 +352,8 @@ export class Holdfast {
     }
 
     /**
-     * The newest that is whole and has killed no successor. null: begin at the beginning.
+     * The newest that is whole (agentd has compared it with its SHA-256, and so do we) and has killed no
+     * successor. null: begin at the beginning.
      * @returns {Promise<Checkpoint|null>}
      */
     async load(id) {

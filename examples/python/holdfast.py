@@ -28,6 +28,7 @@ import select
 import socket
 import time
 import uuid
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Container, Iterator, Mapping, Optional, Tuple, Union
@@ -243,9 +244,28 @@ class Holdfast:
         """The same, saying that it does something, even when that reads as before."""
         return self._beat("/v1/activity", report)
 
+    @contextmanager
+    def busy(self, seconds: float, reason: str = "") -> Iterator[None]:
+        """For something long in which events are not taken and nothing is asked: for so many seconds no ping
+        has to be answered. It is ready again at the end.
+
+            with agentd.busy(120, "compiles"):
+                subprocess.run(["make"], check=True)
+        """
+        if not seconds > 0:
+            raise Invalid("for how long it is busy has to be said")
+        self.state("busy", seconds, reason)
+        try:
+            yield
+        except BaseException:
+            with suppress(HoldfastError):  # what went wrong in there is what counts
+                self.state("ready")
+            raise
+        self.state("ready")
+
     def state(self, state: str, seconds: float = 0, reason: str = "") -> None:
         """Announces ready, busy, waiting (for a person), parked (on a rate limit) or draining, for so many
-        seconds; 0: for as long as it is not replaced."""
+        seconds; 0: its end is not known, and agentd sets one."""
         if state not in STATES:
             raise Invalid("state: one of " + ", ".join(STATES))
         if not 0 <= seconds <= 10 * 365 * 86400:
@@ -329,7 +349,8 @@ class Holdfast:
         return _int(self._json("PUT", f"/v1/tasks/{_name(id)}/checkpoint", {"path": path}), "seq")
 
     def load(self, id: str) -> Optional[Checkpoint]:
-        """The newest that is whole and has killed no successor. None: begin at the beginning."""
+        """The newest that is whole (agentd has compared it with its SHA-256, and so do we) and has killed no
+        successor. None: begin at the beginning."""
         try:
             _, headers, data = self._ask("GET", f"/v1/tasks/{_name(id)}/checkpoint",
                                          limit=self._checkpoint_max)
@@ -357,8 +378,10 @@ class Holdfast:
                 yield event
 
     def next_event(self, timeout: Optional[float] = None) -> Optional[Event]:
-        """The next event; None when none came in so many seconds. A connection that is lost is made anew,
-        which may take longer when agentd hangs."""
+        """The next event; None when none came in so many seconds. Whoever has called it is pinged from then
+        on, every few seconds, and answers by calling it again: one that neither does, nor asks anything, nor
+        has said that it is busy, is taken for frozen. A connection that is lost is made anew, which may take
+        longer when agentd hangs."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             if self._is_interrupted():

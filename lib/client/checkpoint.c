@@ -67,6 +67,7 @@ int hf_client_save_file(struct hf_client *client, const char *id, const char *pa
 
 /* Loading. */
 
+/* 1, or 0 when there is none. */
 static int load(const struct hf_client *client, const char *id, int fd,
                 struct hf_answer *answer, struct hf_error *err)
 {
@@ -80,13 +81,13 @@ static int load(const struct hf_client *client, const char *id, int fd,
     answer->body.limit = client->checkpoint_max;
     rc = hf_request_do(client, &request, answer, err);
     if (rc < 0)
-        return rc;
+        return rc == HF_ENOENT ? 0 : rc;
     /* What has no length may have been cut off, and nobody would know. */
     if (rc != 200 || answer->head.seq < 1 || answer->head.sha256[0] == '\0' ||
         answer->head.length < 0)
         return hf_error_set(err, HF_ECORRUPT,
                             "agentd's answer: a checkpoint without number, digest or length");
-    return HF_OK;
+    return 1;
 }
 
 static void describe(const struct hf_answer *answer, struct hf_client_checkpoint *checkpoint)
@@ -103,14 +104,14 @@ int hf_client_load(struct hf_client *client, const char *id,
     struct hf_client_checkpoint checkpoint = { .data = NULL };
     int rc = load(client, id, -1, &answer, err);
 
-    if (rc != HF_OK)
+    if (rc <= 0)
         return rc;
     describe(&answer, &checkpoint);
     rc = hf_buf_take(&answer.body, &checkpoint.data, NULL);
     if (rc != HF_OK)
         return hf_error_set(err, rc, "%s", hf_err_text(rc));
     *ret_checkpoint = checkpoint;
-    return HF_OK;
+    return 1;
 }
 
 int hf_client_load_to(struct hf_client *client, const char *id, int fd,
@@ -123,9 +124,9 @@ int hf_client_load_to(struct hf_client *client, const char *id, int fd,
     if (fd < 0)
         return hf_error_set(err, HF_EINVAL, "fd: a descriptor that is open");
     rc = load(client, id, fd, &answer, err);
-    if (rc != HF_OK)
+    if (rc <= 0)
         return rc;
     describe(&answer, &checkpoint);
     *ret_checkpoint = checkpoint;
-    return HF_OK;
+    return 1;
 }

@@ -1,20 +1,26 @@
 /* holdfast.h - what an agent says to the agentd beside it, and hears from it.
  *
- *     struct hf_client *client;
+ *     struct hf_client *agentd;
  *     struct hf_client_task task;
  *     struct hf_error err = { "" };
+ *     int rc = hf_client_new(NULL, &agentd, &err);
  *
- *     if (hf_client_new(NULL, &client, &err) == HF_OK &&
- *         hf_client_claim(client, 30000, &task, &err) > 0 &&
- *         hf_client_complete(client, task.id, "done", &err) == HF_OK)
+ *     while (rc >= 0 && (rc = hf_client_next_task(agentd, &task, &err)) >= 0) {
+ *         rc = work(agentd, &task, &err);
+ *         if (rc == HF_OK)
+ *             rc = hf_client_complete(agentd, task.id, "done", &err);
  *         hf_client_task_done(&task);
+ *     }
+ *     fprintf(stderr, "%s: %s\n", hf_err_name(rc), err.text);
+ *
+ * docs/agents.md has whole programs, and says what is expected of an agent.
  *
  * Calls block until agentd has answered, which for what becomes of a task and for checkpoints
  * means: until etcd has it. One that agentd cannot answer now, because it is being replaced or
  * etcd is away, is repeated for as long as the configuration is patient. Whoever has a main
  * loop watches hf_client_get_fd, takes events without waiting, and claims with a wait of 0 when
  * told of a task. Nothing here starts a thread, handles a signal or writes to a log; libc is
- * all that it needs.
+ * all that it needs. Times are milliseconds (hf_ms, an int64_t).
  *
  * Threads: any number may call at once, but for hf_client_next_event, which is for one at a
  * time, and hf_client_free, which comes last. Every call has a connection of its own.
@@ -72,16 +78,22 @@ void hf_client_interrupt(const struct hf_client *client);
 
 /* How the agent is. */
 
+/* Before something long, in which events are not taken and nothing is asked: for the next
+ * `for_ms` no ping has to be answered. Once more before that has passed when it takes longer;
+ * hf_client_ready when it is over. `reason` may be NULL. */
+int hf_client_busy(struct hf_client *client, hf_ms for_ms, const char *reason,
+                   struct hf_error *err) HF_MUST_CHECK;
+int hf_client_ready(struct hf_client *client, struct hf_error *err) HF_MUST_CHECK;
+
 enum hf_client_state {
     HF_CLIENT_READY,
-    HF_CLIENT_BUSY,    /* with one thing that takes long, until its end */
+    HF_CLIENT_BUSY,
     HF_CLIENT_WAITING, /* for a person */
     HF_CLIENT_PARKED,  /* until a rate limit lets it go on */
     HF_CLIENT_DRAINING /* ends what it has and takes nothing more */
 };
 
-/* Announces a state, for the next `for_ms`; 0: for as long as it is not replaced, which
- * explains a silence in all but HF_CLIENT_BUSY. `reason` may be NULL. */
+/* The same for every state. 0: its end is not known, and agentd sets one. */
 int hf_client_set_state(struct hf_client *client, enum hf_client_state state, hf_ms for_ms,
                         const char *reason, struct hf_error *err) HF_MUST_CHECK;
 
@@ -173,9 +185,14 @@ struct hf_client_task {
 /* Releases what it owns and leaves it zeroed. */
 void hf_client_task_done(struct hf_client_task *task);
 
-/* Takes a task: the one that this agent already has, the one that it was started to resume, or
- * one of its role, for which it waits at most `wait`. 1: *ret_task is ours; 0: there is none.
- */
+/* The next task, already started: waits for as long as it takes. 1: *ret_task is ours, and is
+ * to be completed, failed or released. HF_ECANCELED after hf_client_interrupt. */
+int hf_client_next_task(struct hf_client *client, struct hf_client_task *ret_task,
+                        struct hf_error *err) HF_MUST_CHECK;
+
+/* Step by step: takes a task, the one that this agent already has, the one that it was started
+ * to resume, or one of its role, for which it waits at most `wait`. 1: *ret_task is ours, and
+ * hf_client_start is next; 0: there is none. */
 int hf_client_claim(struct hf_client *client, hf_ms wait, struct hf_client_task *ret_task,
                     struct hf_error *err) HF_MUST_CHECK;
 
@@ -219,8 +236,9 @@ int hf_client_save(struct hf_client *client, const char *id, const void *data, s
 int hf_client_save_file(struct hf_client *client, const char *id, const char *path,
                         int64_t *ret_seq, struct hf_error *err) HF_MUST_CHECK;
 
-/* The newest that is whole and has killed no successor. HF_ENOENT: there is none, begin at the
- * beginning. */
+/* The newest that is whole and has killed no successor: agentd has compared it with its SHA-256
+ * just before, and that all of it came is seen to here. 1: *ret_checkpoint is it; 0: there is
+ * none, begin at the beginning. */
 int hf_client_load(struct hf_client *client, const char *id,
                    struct hf_client_checkpoint *ret_checkpoint,
                    struct hf_error *err) HF_MUST_CHECK;
@@ -233,7 +251,7 @@ int hf_client_load_to(struct hf_client *client, const char *id, int fd,
 /* What the agent is told. */
 
 enum hf_client_event_kind {
-    HF_CLIENT_EVENT_PING,     /* id; already answered, unless pongs_by_hand */
+    HF_CLIENT_EVENT_PING,     /* id; answered already, unless pongs_by_hand: nothing to do */
     HF_CLIENT_EVENT_TASK,     /* id: it could be claimed */
     HF_CLIENT_EVENT_JEOPARDY, /* until_wall: begin nothing new; from then on it stands still */
     HF_CLIENT_EVENT_THAWED,   /* length: it stood still for so long */
@@ -251,8 +269,10 @@ struct hf_client_event {
 };
 
 /* Waits for at most `timeout` (0: not at all; below 0: as long as it takes). 1: *ret_event is
- * one; 0: none came. Connections that are lost are made anew. An error tells of one event, or
- * of one attempt to connect; the next call goes on. */
+ * one; 0: none came. Whoever has called it is pinged from then on, every few seconds, and
+ * answers by calling it again: one that neither does, nor asks anything, nor has said that it
+ * is busy, is taken for frozen. Connections that are lost are made anew. An error tells of one
+ * event, or of one attempt to connect; the next call goes on. */
 int hf_client_next_event(struct hf_client *client, hf_ms timeout,
                          struct hf_client_event *ret_event, struct hf_error *err) HF_MUST_CHECK;
 

@@ -124,6 +124,19 @@ int hf_client_set_state(struct hf_client *client, enum hf_client_state state, hf
     return say(client, &request, &body, err);
 }
 
+int hf_client_busy(struct hf_client *client, hf_ms for_ms, const char *reason,
+                   struct hf_error *err)
+{
+    if (for_ms <= 0)
+        return hf_error_set(err, HF_EINVAL, "for how long it is busy has to be said");
+    return hf_client_set_state(client, HF_CLIENT_BUSY, for_ms, reason, err);
+}
+
+int hf_client_ready(struct hf_client *client, struct hf_error *err)
+{
+    return hf_client_set_state(client, HF_CLIENT_READY, 0, NULL, err);
+}
+
 int hf_client_leave(struct hf_client *client, const char *reason, struct hf_error *err)
 {
     struct hf_request request = { .method = "POST", .path = "/v1/leave" };

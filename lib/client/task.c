@@ -14,7 +14,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-enum { WAIT_MAX_MS = 300000 }; /* that agentd lets anybody wait */
+enum {
+    WAIT_MAX_MS = 300000, /* that agentd lets anybody wait */
+    WAIT_MS = 30000       /* of whoever does not say for how long */
+};
 
 /* Records. */
 
@@ -135,6 +138,28 @@ int hf_client_claim(struct hf_client *client, hf_ms wait, struct hf_client_task 
     hf_fields_end(&body);
     status = ask(client, &request, &body, ret_task, err);
     return status < 0 ? status : status != 204;
+}
+
+int hf_client_next_task(struct hf_client *client, struct hf_client_task *ret_task,
+                        struct hf_error *err)
+{
+    for (;;) {
+        struct hf_client_task task = { 0 };
+        int rc = hf_client_claim(client, WAIT_MS, &task, err);
+
+        if (rc == 0)
+            continue;
+        if (rc > 0)
+            rc = hf_client_start(client, task.id, err);
+        if (rc == HF_OK) {
+            task.state = HF_CLIENT_TASK_IN_PROGRESS;
+            *ret_task = task;
+            return 1;
+        }
+        hf_client_task_done(&task);
+        if (rc != HF_ECONFLICT) /* else it was taken away in this very moment */
+            return rc;
+    }
 }
 
 int hf_client_submit(struct hf_client *client, const char *id, const char *role,

@@ -186,6 +186,21 @@ test('pings are answered while whoever takes events waits for something else', a
     assert.deepEqual(pongs.sort(), ['1', '2', '3']);
 });
 
+test('who is busy says until when, and is ready then', async (t) => {
+    const { client, asked } = await agentd(t, `${OK}{}`);
+    const hf = client();
+    const said = () => asked.map((text) => JSON.parse(text.split('\r\n\r\n')[1]));
+    const before = Date.now();
+    assert.equal(await hf.busy(90_000, 'compiles', () => asked.length), 1);
+    assert.deepEqual(said().map(({ state, reason }) => [state, reason]), [['busy', 'compiles'], ['ready', '']]);
+    const until = Date.parse(said()[0].until);
+    assert.ok(until >= before + 90_000 && until < before + 150_000, said()[0].until);
+    await assert.rejects(hf.busy(90_000, '', () => JSON.parse('{')), SyntaxError);
+    assert.equal(said()[3].state, 'ready');
+    await fails(hf.busy(0, '', () => assert.fail('it has no end')), 'EINVAL');
+    assert.equal(asked.length, 4);
+});
+
 test('whoever listens waits for an agentd that is not there yet', async (t) => {
     const directory = mkdtempSync(join(tmpdir(), 'hft-node-'));
     const path = join(directory, 'a1.sock');

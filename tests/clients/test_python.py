@@ -1,6 +1,7 @@
 """examples/python/holdfast.py beside an agentd that says what a script tells it to."""
 
 import hashlib
+import json
 import os
 import socket
 import sys
@@ -8,6 +9,7 @@ import tempfile
 import threading
 import time
 import unittest
+from datetime import datetime
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../examples/python"))
@@ -162,6 +164,26 @@ class Test(unittest.TestCase):
         self.assertIsNone(client.load("t1"))
         small = self.agentd(good.encode()).client(checkpoint_max=4)
         self.assertRaises(holdfast.Limit, small.load, "t1")
+
+    def test_who_is_busy_says_until_when_and_then_is_ready(self):
+        agentd = self.agentd(OK + b"{}")
+        client = agentd.client()
+        before = time.time()
+        with client.busy(90, "compiles"):
+            self.assertEqual(len(agentd.asked), 1)
+        said = [json.loads(body) for _, body in agentd.asked]
+        self.assertEqual([(one["state"], one["reason"]) for one in said], [("busy", "compiles"), ("ready", "")])
+        until = datetime.fromisoformat(said[0]["until"].replace("Z", "+00:00")).timestamp()
+        self.assertTrue(before + 89.9 < until < before + 150, until)
+        with self.assertRaises(KeyError), client.busy(90):
+            raise KeyError("in there")
+        self.assertIn(b'"ready"', agentd.asked[3][1])
+        with self.assertRaises(holdfast.Invalid), client.busy(0):
+            self.fail("it has no end")
+        self.assertEqual(len(agentd.asked), 4)
+        away = self.agentd(OK + b"{}", b"HTTP/1.0 503 x\r\n\r\n").client()
+        with self.assertRaises(KeyError), away.busy(90):  # which is what the author has to know
+            raise KeyError("in there")
 
     def test_events_are_told_and_pings_answered(self):
         agentd = self.agentd(

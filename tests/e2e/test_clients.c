@@ -83,7 +83,7 @@ START_TEST(an_agent_says_and_hears_everything_and_survives_its_death)
     check_first_words();
     submit("t1", "r1", "5");
     await_said("claimed t1 5 attempt 0\n");
-    await_said("ENOENT");
+    await_said("nothing kept\n");
     await_said("saved 1\n");
     await("agents/a1/report", "\"note\":\"step 1\"");
     check_fence();
@@ -169,7 +169,7 @@ START_TEST(what_the_manual_shows_does_what_it_says)
     };
     char script[2000];
     struct hft_output found;
-    pid_t agentd;
+    pid_t agentd, first;
     bool is_there;
 
     hft_process_run((const char *[]){ "sh", "-c", "command -v node", NULL }, NULL, &found);
@@ -182,10 +182,14 @@ START_TEST(what_the_manual_shows_does_what_it_says)
     begin_leader();
     (void)snprintf(script, sizeof script, "cd '%s' && %s", dir.path, RUN[_i]);
     agentd = start("a1", (const char *[]){ "sh", "-c", script, NULL });
-    submit("t1", "r1", "x");
+    submit("t1", "r1", "3");
+    await("tasks/t1", "\"checkpoint\":{\"seq\":\"1\"");
+    first = agent();
+    ck_assert_int_eq(kill(first, SIGKILL), 0);
     await("tasks/t1", "\"state\":\"completed\"");
-    await("tasks/t1", "\"result\":\"10\"");
-    await("tasks/t1", "\"checkpoint\":{\"seq\":\"10\"");
+    await("tasks/t1", "\"result\":\"3 steps\"");
+    await("tasks/t1", "\"checkpoint\":{\"seq\":\"3\""); /* none was kept twice */
+    ck_assert_int_ne(agent(), first);
     (void)stop(agentd);
 }
 END_TEST

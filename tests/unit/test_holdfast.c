@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "base/str.h"
 #include "support/chaos.h"
 #include "unit/holdfast_fixture.h"
 
@@ -69,6 +70,55 @@ START_TEST(a_task_is_claimed_or_there_is_none)
     ck_assert_ptr_nonnull(strstr(task.json, "\"labels\""));
     hf_client_task_done(&task);
     ck_assert_ptr_null(task.id);
+    end(client);
+}
+END_TEST
+
+/* One that is taken away before it could be started is nobody's business. */
+START_TEST(the_next_task_is_waited_for_and_started)
+{
+    struct hf_client *client;
+    struct hf_client_task task = { .attempt = 77 };
+
+    add_answer("HTTP/1.0 204 No Content\r\n\r\n");
+    add_answer(OK("{\"id\":\"t1\",\"state\":\"acknowledged\"}"));
+    add_answer("HTTP/1.0 409 x\r\n\r\n" REFUSAL("conflict"));
+    add_answer(OK("{\"id\":\"t2\",\"state\":\"acknowledged\"}"));
+    add_answer(OK("{}"));
+    add_answer("HTTP/1.0 409 x\r\n\r\n" REFUSAL("fenced"));
+    client = begin(-1);
+    ck_assert_int_eq(hf_client_next_task(client, &task, NULL), 1);
+    ck_assert(was_asked(2, "POST /v1/tasks/t1/start "));
+    ck_assert(was_asked(4, "POST /v1/tasks/t2/start "));
+    ck_assert_str_eq(task.id, "t2");
+    ck_assert_int_eq(task.state, HF_CLIENT_TASK_IN_PROGRESS);
+    hf_client_task_done(&task);
+    ck_assert_int_eq(hf_client_next_task(client, &task, NULL), HF_EFENCED);
+    ck_assert_uint_eq(times_asked(), 6);
+    ck_assert_ptr_null(task.id);
+    end(client);
+}
+END_TEST
+
+START_TEST(who_is_busy_says_until_when_and_then_is_ready)
+{
+    struct hf_client *client;
+    char text[40] = "";
+    hf_ms until_wall, end_wall;
+
+    add_answer(OK("{}"));
+    client = begin(-1);
+    end_wall = hf_clock_wall() + 90000;
+    ck_assert_int_eq(hf_client_busy(client, 90000, "compiles", NULL), HF_OK);
+    ck_assert(was_asked(0, "POST /v1/state "));
+    ck_assert(was_asked(0, "{\"state\":\"busy\",\"until\":\""));
+    ck_assert(was_asked(0, "Z\",\"reason\":\"compiles\"}"));
+    (void)sscanf(strstr(asked[0], "until\":\"") + 8, "%39[^\"]", text);
+    ck_assert_int_eq(hf_parse_time(text, &until_wall), HF_OK);
+    ck_assert_int_ge(until_wall, end_wall);
+    ck_assert_int_le(until_wall, end_wall + 60000);
+    ck_assert_int_eq(hf_client_ready(client, NULL), HF_OK);
+    ck_assert(was_asked(1, "{\"state\":\"ready\"}"));
     end(client);
 }
 END_TEST
@@ -161,6 +211,7 @@ START_TEST(what_makes_no_sense_is_not_sent)
     ck_assert_int_eq(hf_client_set_state(client, (enum hf_client_state)5, 0, NULL, NULL),
                      HF_EINVAL);
     ck_assert_int_eq(hf_client_set_state(client, HF_CLIENT_BUSY, -1, NULL, NULL), HF_EINVAL);
+    ck_assert_int_eq(hf_client_busy(client, 0, NULL, NULL), HF_EINVAL);
     ck_assert_int_eq(hf_client_claim(client, -1, &task, NULL), HF_EINVAL);
     ck_assert_int_eq(hf_client_submit(client, NULL, "R", NULL, 0, NULL, NULL), HF_EINVAL);
     ck_assert_int_eq(hf_client_submit(client, "I", "r", NULL, 0, NULL, NULL), HF_EINVAL);
@@ -350,7 +401,7 @@ START_TEST(a_checkpoint_is_loaded_into_memory_or_a_file)
     add_answer(KEPT("Content-Length: 5\r\n\r\nstate"));
     add_answer(KEPT("Content-Length: 0\r\n\r\n"));
     client = begin(-1);
-    ck_assert_int_eq(hf_client_load(client, "t1", &kept, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_load(client, "t1", &kept, NULL), 1);
     ck_assert_str_eq(kept.data, "state");
     ck_assert_uint_eq(kept.len, 5);
     ck_assert_int_eq(kept.seq, 4);
@@ -358,13 +409,13 @@ START_TEST(a_checkpoint_is_loaded_into_memory_or_a_file)
     hf_client_checkpoint_done(&kept);
     (void)snprintf(name, sizeof name, "%s/state", dir.path);
     fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_eq(hf_client_load_to(client, "t1", fd, &kept, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_load_to(client, "t1", fd, &kept, NULL), 1);
     ck_assert_int_eq(pread(fd, text, sizeof text, 0), 5);
     ck_assert_str_eq(text, "state");
     ck_assert_uint_eq(kept.len, 5);
     ck_assert_ptr_null(kept.data);
     (void)close(fd);
-    ck_assert_int_eq(hf_client_load(client, "t1", &kept, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_load(client, "t1", &kept, NULL), 1);
     ck_assert_str_eq(kept.data, "");
     hf_client_checkpoint_done(&kept);
     end(client);
@@ -375,7 +426,7 @@ static const struct {
     const char *answer;
     int rc;
 } LOADS[] = {
-    { "HTTP/1.0 404 x\r\n\r\n" REFUSAL("not_found"), HF_ENOENT },
+    { "HTTP/1.0 404 x\r\n\r\n" REFUSAL("not_found"), 0 },
     { KEPT("\r\nstate"), HF_ECORRUPT }, /* cut off, or not: nobody knows */
     { "HTTP/1.0 200 x\r\nContent-Length: 5\r\n\r\nstate", HF_ECORRUPT },
     { KEPT("Content-Length: 6\r\n\r\nstate"), HF_EAGAIN },
@@ -468,6 +519,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_request_says_what_was_meant);
     tcase_add_test(t, a_task_is_claimed_or_there_is_none);
+    tcase_add_test(t, the_next_task_is_waited_for_and_started);
+    tcase_add_test(t, who_is_busy_says_until_when_and_then_is_ready);
     tcase_add_test(t, a_task_without_id_gets_one_before_it_is_submitted);
     tcase_add_loop_test(t, what_is_refused_has_its_code_and_sentence, 0, COUNT(REFUSALS));
     tcase_add_test(t, what_makes_no_sense_is_not_sent);

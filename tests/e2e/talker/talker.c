@@ -43,7 +43,8 @@ static void introduce(void)
     must(hf_client_heartbeat(agentd, &report, &waiting, &err));
     must(hf_client_activity(agentd, NULL, NULL, &err));
     printf("waiting %d %s\n", waiting.interval > 0, waiting.stop ? "stop" : "go on");
-    must(hf_client_set_state(agentd, HF_CLIENT_BUSY, 600000, "the tests", &err));
+    must(hf_client_busy(agentd, 600000, "the tests", &err));
+    must(hf_client_ready(agentd, &err));
     must(hf_client_set_state(agentd, HF_CLIENT_WAITING, 0, "for a person", &err));
     must(hf_client_set_state(agentd, HF_CLIENT_DRAINING, 0, NULL, &err));
     must(hf_client_set_state(agentd, HF_CLIENT_PARKED, 3600000, "rate limit", &err));
@@ -68,10 +69,11 @@ static void load(const char *id)
     struct hf_client_checkpoint kept = { .data = NULL };
     int rc = hf_client_load(agentd, id, &kept, &err);
 
-    if (rc == HF_OK)
+    must(rc);
+    if (rc > 0)
         printf("loaded %lld %s\n", (long long)kept.seq, kept.data);
     else
-        refused(rc);
+        printf("nothing kept\n");
     hf_client_checkpoint_done(&kept);
 }
 

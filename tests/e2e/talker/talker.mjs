@@ -27,7 +27,7 @@ async function introduce() {
     const waiting = await agentd.heartbeat(report);
     await agentd.activity();
     say('waiting', waiting.interval > 0 ? 1 : 0, waiting.stop ? 'stop' : 'go on');
-    await agentd.state('busy', 600_000, 'the tests');
+    await agentd.busy(600_000, 'the tests', () => {});
     await agentd.state('waiting', 0, 'for a person');
     await agentd.state('draining');
     await agentd.state('parked', 3_600_000, 'rate limit');
@@ -45,7 +45,7 @@ async function beRefused() {
 
 async function load(id) {
     const kept = await agentd.load(id);
-    say(kept === null ? 'ENOENT' : `loaded ${kept.seq} ${kept.data}`);
+    say(kept === null ? 'nothing kept' : `loaded ${kept.seq} ${kept.data}`);
 }
 
 async function saveFile(id) {

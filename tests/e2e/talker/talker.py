@@ -31,7 +31,8 @@ def introduce():
                                progress=12.5)
     agentd.activity()
     say("waiting", int(waiting.interval > 0), "stop" if waiting.stop else "go on")
-    agentd.state("busy", 600, "the tests")
+    with agentd.busy(600, "the tests"):
+        pass
     agentd.state("waiting", 0, "for a person")
     agentd.state("draining")
     agentd.state("parked", 3600, "rate limit")
@@ -50,7 +51,7 @@ def be_refused():
 def load(id):
     kept = agentd.load(id)
     if kept is None:
-        say("ENOENT")
+        say("nothing kept")
     else:
         say("loaded", kept.seq, kept.decode())
 
