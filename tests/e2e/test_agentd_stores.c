@@ -1,6 +1,9 @@
 /* test_agentd_stores.c - where agentd keeps the bodies of checkpoints: in etcd while they fit,
  * in files beyond, or where it was told to. */
+#include <dirent.h>
 #include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "agentd_fixture.h"
 
@@ -348,6 +351,70 @@ START_TEST(damage_is_found_and_passed_over)
 }
 END_TEST
 
+/* A disk of one megabyte for the files, which only this test and what it starts see. */
+static bool mount_small_disk(void)
+{
+    char path[HFT_PATH_MAX + 32];
+
+    (void)snprintf(path, sizeof path, "%s/checkpoints", dir.path);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("checkpoints", path, "tmpfs", 0, "size=1m,mode=700") == 0;
+}
+
+/* What is kept, what there is no room for, and what fits again. */
+#define FILL_DISK                                                                              \
+    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
+    "-d '' " TASKS "t1/start; yes one | head -c 100000 >first; "                               \
+    "head -c 2000000 /dev/urandom >toolong; yes two | head -c 100000 >second; " KEEP("first")  \
+        KEEP("toolong") CURL "-o back " CHECKPOINT                                             \
+                             "; head -n 1 back >meanwhile; " KEEP("second") CURL               \
+        "-o back " CHECKPOINT "; "                                                             \
+        "cmp back second && echo as stored >>same; echo done >>same; "                         \
+        "mv same compared; exec sleep 600"
+
+static int count_files(const char *beneath)
+{
+    char path[HFT_PATH_MAX + 100];
+    const struct dirent *found;
+    int count = 0;
+    DIR *list;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, beneath);
+    list = opendir(path);
+    ck_assert_ptr_nonnull(list);
+    while ((found = readdir(list)) != NULL)
+        count += strcmp(found->d_name, ".") != 0 && strcmp(found->d_name, "..") != 0;
+    (void)closedir(list);
+    return count;
+}
+
+START_TEST(a_full_disk_refuses_what_it_has_no_room_for)
+{
+    const char *flags[] = { "--store", "file", NULL };
+    pid_t agentd;
+
+    if (!mount_small_disk()) {
+        (void)printf("skipped: no disk can be made here: %s\n", strerror(errno));
+        return;
+    }
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", FILL_DISK, dir.path, NULL });
+    await_line("compared", "done");
+    expect_answer("first.answer", "201");
+    expect_answer("toolong.answer", "No space left on device");
+    expect_answer("toolong.answer", "429");
+    expect_answer("meanwhile", "one"); /* what was kept before is still what there is */
+    expect_answer("second.answer", "201");
+    expect_answer("second.answer", "\"seq\":\"2\"");
+    expect_answer("compared", "as stored");
+    verify("t1", 0, "whole");
+    ck_assert_int_eq(count_files("checkpoints/t1"), 2); /* and nothing of what had no room */
+    (void)stop(agentd);
+}
+END_TEST
+
 /* What went through this agentd is known by heart, whatever becomes of its store. */
 START_TEST(a_short_checkpoint_is_given_back_though_its_store_has_lost_it)
 {
@@ -385,6 +452,7 @@ int main(void)
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
     tcase_add_test(stories, files_that_no_checkpoint_names_are_removed);
     tcase_add_test(stories, a_short_checkpoint_is_given_back_though_its_store_has_lost_it);
+    tcase_add_test(stories, a_full_disk_refuses_what_it_has_no_room_for);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
                         sizeof DAMAGES / sizeof DAMAGES[0]);
     return hft_suite_run("agentd: stores", stories, NULL);
