@@ -4,7 +4,7 @@ set -euo pipefail
 
 cc=${CC:-cc}
 cd "$1"
-read -ra flags < <(pkg-config --cflags libprotobuf-c grpc libuv jansson yaml-0.1 libcrypto check)
+read -ra flags < <(pkg-config --cflags libprotobuf-c grpc libuv jansson yaml-0.1 libcrypto libcurl check)
 flags+=(-std=gnu17 -D_GNU_SOURCE -DHOLDFAST_SOURCE_DIR='"."' -Wall -Wextra -Werror -I lib -I . -I tests -I "$2")
 
 mapfile -t dirs < <(ls -d lib agentd controller cli tests 2>/dev/null)

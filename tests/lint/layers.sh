@@ -23,7 +23,7 @@ declare -A MAY_INCLUDE=(
 # The decisions are pure: no loop, no network, no storage, no clock.
 FORBIDDEN_IN_CORE='/include/(.*-linux-gnu/)?(uv\.h|uv/|grpc/|curl/|microhttpd\.h|sqlite3\.h|(sys/)?time\.h)'
 
-read -ra flags < <(pkg-config --cflags libprotobuf-c grpc libuv jansson yaml-0.1 libcrypto libmicrohttpd)
+read -ra flags < <(pkg-config --cflags libprotobuf-c grpc libuv jansson yaml-0.1 libcrypto libmicrohttpd libcurl)
 flags+=(-std=gnu17 -D_GNU_SOURCE -I "$source_dir/lib" -I "$source_dir" -I "$proto_dir")
 
 # Sets `layer` to that of a path; no subshell, because it is asked ten thousand times.
