@@ -1,5 +1,6 @@
 #include "io/httpd.h"
 
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +12,14 @@
 #include "base/alloc.h"
 #include "io/httpd_listen.h"
 
-enum { SWEEP_MS = 500, CONNECTIONS = 64, TIMEOUT_MS = 10000, PIECE = 16 << 10, BODIES = 4 };
+enum {
+    SWEEP_MS = 500,
+    CONNECTIONS = 64,
+    TIMEOUT_MS = 10000,
+    PIECE = 16 << 10,
+    FILE_PIECE = 64 << 10,
+    BODIES = 4
+};
 
 #define HEADER_MAX ((size_t)16 << 10)
 #define BODY_MAX   ((size_t)1 << 20)
@@ -41,6 +49,8 @@ struct hf_httpd_request {
     unsigned status;
     struct MHD_Response *response;
 
+    int file; /* that the reply is read from; valid with has_file */
+    bool has_file;
     bool streams, ended;
     struct hf_buf out; /* of the stream: from `taken` on */
     size_t taken;
@@ -180,6 +190,8 @@ static void free_request(struct hf_httpd_request *request)
     }
     if (request->response != NULL)
         MHD_destroy_response(request->response);
+    if (request->has_file)
+        (void)close(request->file);
     free(request);
 }
 
@@ -441,6 +453,29 @@ void hf_httpd_reply(struct hf_httpd_request *request, unsigned status, const cha
     if (request->response == NULL)
         answer(request, status, type,
                MHD_create_response_from_buffer(body.len, data, MHD_RESPMEM_MUST_COPY));
+}
+
+/* Whoever takes some of it has its time anew for the rest. */
+static ssize_t read_from_file(void *arg, uint64_t pos, char *out, size_t max)
+{
+    struct hf_httpd_request *request = arg;
+    ssize_t n = pread(request->file, out, max, (off_t)pos);
+
+    request->connection->since = now();
+    return n > 0 ? n : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+void hf_httpd_reply_file(struct hf_httpd_request *request, unsigned status, const char *type,
+                         int file, int64_t size)
+{
+    if (request->response != NULL)
+        return;
+    request->file = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    request->has_file = request->file >= 0;
+    answer(request, status, type,
+           request->has_file ? MHD_create_response_from_callback((uint64_t)size, FILE_PIECE,
+                                                                 read_from_file, request, NULL)
+                             : NULL);
 }
 
 /* Hands out what is there; without anything the connection sleeps until there is. */

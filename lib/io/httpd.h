@@ -84,6 +84,11 @@ int hf_httpd_add_header(struct hf_httpd_request *request, const char *name,
 void hf_httpd_reply(struct hf_httpd_request *request, unsigned status, const char *type,
                     struct hf_bytes body);
 
+/* The same with the first `size` bytes of a file, of which this keeps a descriptor of its own.
+ * The client may take them as slowly as it likes, but for a pause of `timeout`. */
+void hf_httpd_reply_file(struct hf_httpd_request *request, unsigned status, const char *type,
+                         int file, int64_t size);
+
 /* Answers with a stream that goes on until its end, or until the client is gone. */
 void hf_httpd_stream(struct hf_httpd_request *request, const char *type);
 /* HF_ELIMIT: the client does not read fast enough; end it. */

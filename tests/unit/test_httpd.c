@@ -234,6 +234,51 @@ START_TEST(a_reply_may_come_much_later)
 }
 END_TEST
 
+/* The caller's descriptor is not needed for it any more. */
+START_TEST(a_file_is_sent_as_far_as_was_asked)
+{
+    struct client client;
+    FILE *file = tmpfile();
+
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < 2000; i++)
+        ck_assert_int_gt(fprintf(file, "%07d\n", i), 0);
+    ck_assert_int_eq(fflush(file), 0);
+    begin("127.0.0.1:0", 0);
+    connect_tcp(&client);
+    say(&client, "GET /later HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    hft_loop_until(&loop, is_kept, NULL, STEP_MS, "the request");
+    hf_httpd_reply_file(kept, 200, "application/octet-stream", fileno(file), 15992);
+    ck_assert_int_eq(fclose(file), 0);
+    until_over(&client);
+    ck_assert_ptr_nonnull(strstr(client.got, "Content-Length: 15992\r\n"));
+    ck_assert_ptr_nonnull(strstr(client.got, "\r\n\r\n0000000\n0000001\n"));
+    ck_assert_str_eq(client.got + client.len - 16, "0001997\n0001998\n");
+    end();
+}
+END_TEST
+
+/* One that is shorter than it should be ends the connection before its time. */
+START_TEST(a_file_that_became_shorter_is_no_whole_reply)
+{
+    struct client client;
+    FILE *file = tmpfile();
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fputs("short", file) >= 0 && fflush(file) == 0, 1);
+    begin("127.0.0.1:0", 0);
+    connect_tcp(&client);
+    say(&client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    hft_loop_until(&loop, is_kept, NULL, STEP_MS, "the request");
+    hf_httpd_reply_file(kept, 200, "application/octet-stream", fileno(file), 100);
+    ck_assert_int_eq(fclose(file), 0);
+    until_over(&client);
+    ck_assert_ptr_nonnull(strstr(client.got, "Content-Length: 100\r\n"));
+    ck_assert_str_eq(client.got + client.len - 5, "short");
+    end();
+}
+END_TEST
+
 START_TEST(a_stream_goes_on_until_its_end)
 {
     struct client client;
@@ -595,6 +640,8 @@ int main(void)
     tcase_add_test(t, a_request_is_told_whole_and_answered);
     tcase_add_test(t, a_connection_serves_one_request_after_the_other);
     tcase_add_test(t, a_reply_may_come_much_later);
+    tcase_add_test(t, a_file_is_sent_as_far_as_was_asked);
+    tcase_add_test(t, a_file_that_became_shorter_is_no_whole_reply);
     tcase_add_test(t, a_stream_goes_on_until_its_end);
     tcase_add_test(t, a_body_that_is_too_long_is_refused_before_it_is_sent);
     tcase_add_test(t, a_body_that_grows_too_long_is_refused_when_it_ends);
