@@ -12,13 +12,15 @@
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "cli/out.h"
 #include "cli/store.h"
 #include "cli/tasks.h"
 #include "io/root.h"
+#include "io/s3.h"
 #include "schema/json.h"
 #include "schema/name.h"
 
-const struct hf_option CLI_BODY_OPTIONS[2] = {
+const struct hf_option CLI_BODY_OPTIONS[2 + HF_S3_OPTION_COUNT] = {
     { .flag = "seq",
       .value = "N",
       HF_OPTION_FIELD(INT, struct cli_body_settings, seq),
@@ -29,6 +31,7 @@ const struct hf_option CLI_BODY_OPTIONS[2] = {
       .value = "DIR",
       HF_OPTION_FIELD(STRING, struct cli_body_settings, store_dir),
       .help = "Where bodies of the store `file` lie: checkpoints.directory of the agentd." },
+    HF_S3_OPTIONS(struct cli_body_settings),
 };
 
 static int add(struct hf_fleet_change *found, void *arg)
@@ -188,8 +191,9 @@ static void judge(const Holdfast__V1__Checkpoint *entry, const struct hf_buf *bo
         tell(ret, CLI_BODY_BAD, "its body has another digest");
 }
 
-int cli_body_read(struct cli *cli, const Holdfast__V1__Checkpoint *entry, struct hf_buf *out,
-                  struct cli_body_found *ret_found)
+/* One that is short enough for memory. */
+static int read_short(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
+                      struct hf_buf *out, struct cli_body_found *ret_found)
 {
     int rc = HF_OK;
 
@@ -205,4 +209,107 @@ int cli_body_read(struct cli *cli, const Holdfast__V1__Checkpoint *entry, struct
     if (rc == HF_OK && ret_found->what == CLI_BODY_WHOLE)
         judge(entry, out, ret_found);
     return rc;
+}
+
+/* Buckets. */
+
+static void tell_fetched(int rc, const struct hf_error *err, struct cli_body_found *ret)
+{
+    if (rc == HF_OK)
+        tell(ret, CLI_BODY_WHOLE, "whole");
+    else if (rc == HF_ENOENT)
+        tell(ret, CLI_BODY_BAD, "its body is not there");
+    else if (rc == HF_ECORRUPT)
+        tell(ret, CLI_BODY_BAD, "%s", err->text);
+    else
+        tell(ret, CLI_BODY_UNSEEN, "its bucket cannot be asked: %s", err->text);
+}
+
+/* Into the file, unless that is -1. */
+static int fetch(struct cli *cli, const Holdfast__V1__Checkpoint *entry, int file,
+                 struct cli_body_found *ret)
+{
+    const struct cli_body_settings *settings = cli->settings;
+    struct hf_s3_config cfg = { .settings = settings->s3 };
+    struct hf_s3_object want = { .size = entry->size };
+    struct hf_error err = { "" };
+    char name[3 * HF_NAME_SIZE];
+    struct hf_s3 *s3;
+    int rc;
+
+    if (settings->s3.bucket == NULL) {
+        tell(ret, CLI_BODY_UNSEEN,
+             "it lies in a bucket: say with --s3-bucket, --s3-endpoint and "
+             "--s3-credentials-file in which");
+        return HF_OK;
+    }
+    if (hf_name_check("task", entry->task, NULL) != HF_OK ||
+        hf_name_check("key", entry->key, NULL) != HF_OK) {
+        tell(ret, CLI_BODY_BAD, "its key makes no sense");
+        return HF_OK;
+    }
+    (void)snprintf(want.sha256, sizeof want.sha256, "%s", entry->sha256);
+    (void)snprintf(name, sizeof name, "%s/%s/%s", cli->common.namespace, entry->task,
+                   entry->key);
+    rc = hf_s3_new(&cfg, &s3, &err);
+    if (rc != HF_OK)
+        return cli_fail(cli, rc, "%s", err.text);
+    rc = hf_s3_get(s3, name, &want, file, &err);
+    hf_s3_free(s3);
+    tell_fetched(rc, &err, ret);
+    return HF_OK;
+}
+
+static int print_file(struct cli *cli, int file)
+{
+    char chunk[65536];
+    off_t at = 0;
+    ssize_t n;
+
+    while ((n = pread(file, chunk, sizeof chunk, at)) > 0) {
+        HF_CLEANUP_BUF struct hf_buf out = { 0 };
+        int rc;
+
+        hf_buf_append(&out, chunk, (size_t)n);
+        rc = cli_out_text(cli, &out);
+        if (rc != HF_OK)
+            return rc;
+        at += n;
+    }
+    return n == 0 ? HF_OK : cli_fail(cli, HF_EIO, "%s", strerror(errno));
+}
+
+/* Nothing of it is printed before all of it is here and whole. */
+static int print_fetched(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
+                         struct cli_body_found *ret)
+{
+    const char *directory = getenv("TMPDIR");
+    HF_CLEANUP_FD int file =
+        open(directory != NULL ? directory : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int rc = file >= 0
+                 ? fetch(cli, entry, file, ret)
+                 : cli_fail(cli, HF_EIO, "no file can be made for it: %s", strerror(errno));
+
+    return rc == HF_OK && ret->what == CLI_BODY_WHOLE ? print_file(cli, file) : rc;
+}
+
+int cli_body_look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
+                  struct cli_body_found *ret_found)
+{
+    HF_CLEANUP_BUF struct hf_buf body = { 0 };
+
+    return strcmp(entry->store, "s3") == 0 ? fetch(cli, entry, -1, ret_found)
+                                           : read_short(cli, entry, &body, ret_found);
+}
+
+int cli_body_print(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
+                   struct cli_body_found *ret_found)
+{
+    HF_CLEANUP_BUF struct hf_buf body = { 0 };
+    int rc;
+
+    if (strcmp(entry->store, "s3") == 0)
+        return print_fetched(cli, entry, ret_found);
+    rc = read_short(cli, entry, &body, ret_found);
+    return rc == HF_OK && ret_found->what == CLI_BODY_WHOLE ? cli_out_text(cli, &body) : rc;
 }

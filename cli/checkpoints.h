@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "cli/cli.h"
 #include "holdfast/v1/records.pb-c.h"
+#include "io/s3_settings.h"
 
 /* Oldest first. Zero-initialise. */
 struct cli_checkpoints {
@@ -23,8 +24,9 @@ void cli_checkpoints_done(struct cli_checkpoints *chain);
 struct cli_body_settings {
     int64_t seq; /* 0: all, or the newest */
     const char *store_dir;
+    struct hf_s3_settings s3;
 };
-extern const struct hf_option CLI_BODY_OPTIONS[2];
+extern const struct hf_option CLI_BODY_OPTIONS[2 + HF_S3_OPTION_COUNT];
 
 /* What came of a look at a body. */
 enum cli_body {
@@ -41,8 +43,13 @@ struct cli_body_found {
 /* Where it lies: "etcd", "file on node-7". */
 const char *cli_body_where(const Holdfast__V1__Checkpoint *entry, char ret_text[300]);
 
-/* Reads the body of an entry and holds it against size and digest. */
-int cli_body_read(struct cli *cli, const Holdfast__V1__Checkpoint *entry, struct hf_buf *out,
+/* Reads the body of an entry and holds it against size and digest. One in a bucket, which may
+ * be longer than memory, is not kept. */
+int cli_body_look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
                   struct cli_body_found *ret_found) HF_MUST_CHECK;
+
+/* The same, and prints it if it is whole. */
+int cli_body_print(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
+                   struct cli_body_found *ret_found) HF_MUST_CHECK;
 
 #endif

@@ -15,13 +15,12 @@ static int run(struct cli *cli)
 
     for (size_t i = chain.count; rc == HF_OK && i > 0; i--) {
         const Holdfast__V1__Checkpoint *entry = chain.entries[i - 1];
-        HF_CLEANUP_BUF struct hf_buf body = { 0 };
 
         if (settings->seq != 0 && entry->seq != settings->seq)
             continue;
-        rc = cli_body_read(cli, entry, &body, &found);
+        rc = cli_body_print(cli, entry, &found);
         if (rc == HF_OK && found.what == CLI_BODY_WHOLE)
-            return cli_out_text(cli, &body);
+            return HF_OK;
         /* One that cannot be looked at may be the newest: an older one is not what was meant.
          */
         if (rc == HF_OK && (settings->seq != 0 || found.what == CLI_BODY_UNSEEN))

@@ -27,9 +27,8 @@ struct findings {
 static int look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
                 struct findings *findings)
 {
-    HF_CLEANUP_BUF struct hf_buf body = { 0 };
     struct cli_body_found *found = &findings->found[findings->count];
-    int rc = cli_body_read(cli, entry, &body, found);
+    int rc = cli_body_look(cli, entry, found);
     Holdfast__V1__ChainReport__Entry *next = &findings->entries[findings->count];
     char where[300];
 
