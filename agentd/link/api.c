@@ -53,8 +53,12 @@ static void answer(struct link_call *call, const struct link_answer *given)
     add_header(http->request, "X-Holdfast-Seq", given->seq);
     add_header(http->request, "X-Holdfast-Sha256", given->sha256);
     add_header(http->request, "Retry-After", given->status == 429 ? "1" : NULL);
-    hf_httpd_reply(http->request, (unsigned)given->status, given->body.len > 0 ? type : NULL,
-                   given->body);
+    if (given->has_file)
+        hf_httpd_reply_file(http->request, (unsigned)given->status, type, given->file,
+                            given->size);
+    else
+        hf_httpd_reply(http->request, (unsigned)given->status,
+                       given->body.len > 0 ? type : NULL, given->body);
 }
 
 static void begin_events(struct link_call *call)

@@ -1,6 +1,8 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/link/call.h"
 #include "agentd/link/chain.h"
@@ -162,7 +164,8 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     }
 }
 
-static void put_body(struct link_call *call, struct hf_bytes body)
+/* NULL: it was answered. */
+static struct link_put *begin_put(struct link_call *call, struct hf_bytes body)
 {
     struct link_agent *agent = call->process->agent;
     struct link *link = agent->link;
@@ -171,12 +174,12 @@ static void put_body(struct link_call *call, struct hf_bytes body)
 
     if (agent->put_bytes + body.len > MOST_PUTS * LINK_STORE_FILE_MAX) {
         link_call_error(call, HF_ELIMIT, "too many bytes of checkpoints are on their way");
-        return;
+        return NULL;
     }
     put = hf_calloc(1, sizeof *put + kept);
     if (put == NULL) {
         link_call_error(call, HF_ENOMEM, NULL);
-        return;
+        return NULL;
     }
     put->call = call;
     put->link = link;
@@ -191,18 +194,30 @@ static void put_body(struct link_call *call, struct hf_bytes body)
     call->state = put;
     call->on_cancel = cancel_put;
     link_resume_forget(call->process);
-    link_store_put(link->store, call->task, body, on_body_put, put);
+    return put;
+}
+
+static void put_body(struct link_call *call, struct hf_bytes body)
+{
+    struct link *link = call->process->agent->link;
+    struct link_put *put = begin_put(call, body);
+
+    if (put != NULL)
+        link_store_put(link->store, call->task, body, on_body_put, put);
 }
 
 static void refuse_size(struct link_call *call)
 {
     char sentence[128];
 
-    (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes",
-                   link_store_get_max(call->process->agent->link->store));
+    const struct link_store *store = call->process->agent->link->store;
+    bool by_path = link_store_get_file_max(store) > (int64_t)link_store_get_max(store);
+
+    (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes%s",
+                   link_store_get_max(store), by_path ? ", and 1 GiB by its path" : "");
     link_call_fail(call, 413, "too_large", sentence,
-                   "store it elsewhere and keep where it is, or let agentd use files "
-                   "(checkpoints.store)");
+                   "store it elsewhere and keep where it is, or let agentd use files or a "
+                   "bucket (checkpoints.store)");
 }
 
 /* put by path: the agent has written it to a file of its own */
@@ -210,12 +225,23 @@ static void refuse_size(struct link_call *call)
 struct loan {
     struct link_call *call; /* NULL: whoever asked is gone */
     struct link_agent *agent;
+    struct link_put *put; /* of a file that goes to its store as it is */
 };
 
 static void cancel_loan(struct link_call *call)
 {
     ((struct loan *)call->state)->call = NULL;
     call->state = NULL;
+}
+
+static void refuse_file(struct link_call *call, int err, const char *text)
+{
+    if (err == HF_ELIMIT)
+        refuse_size(call);
+    else if (err == HF_EDENIED)
+        link_call_error(call, HF_EINVAL, text); /* not the agent is denied, but this file */
+    else
+        link_call_error(call, err, text);
 }
 
 static void on_file(int err, const char *text, struct hf_bytes content, void *arg)
@@ -231,12 +257,63 @@ static void on_file(int err, const char *text, struct hf_bytes content, void *ar
     call->on_cancel = NULL;
     if (err == HF_OK)
         put_body(call, content);
-    else if (err == HF_ELIMIT)
-        refuse_size(call);
-    else if (err == HF_EDENIED)
-        link_call_error(call, HF_EINVAL, text); /* not the agent is denied, but this file */
     else
-        link_call_error(call, err, text);
+        refuse_file(call, err, text);
+}
+
+/* A file that goes to its store as it is, and counts as being read until it is there. */
+static void on_file_put(const struct link_stored *stored, void *arg)
+{
+    struct loan *loan = arg;
+    struct link_put *put = loan->put;
+
+    loan->agent->loans--;
+    free(loan);
+    on_body_put(stored, put);
+}
+
+/* One that is short enough for etcd after all. */
+static void put_short(struct link_call *call, int file, size_t size)
+{
+    char *text = malloc(size + 1);
+    ssize_t n = text != NULL ? pread(file, text, size, 0) : 0;
+
+    if (text == NULL)
+        link_call_error(call, HF_ENOMEM, NULL);
+    else if (n < 0)
+        link_call_error(call, HF_EIO, strerror(errno));
+    else
+        put_body(call, (struct hf_bytes){ text, (size_t)n });
+    free(text);
+    (void)close(file);
+}
+
+static void on_file_open(int err, const char *text, int file, int64_t size, void *arg)
+{
+    struct loan *loan = arg;
+    struct link_call *call = loan->call;
+    struct link_store *store = loan->agent->link->store;
+
+    if (call != NULL) {
+        call->state = NULL;
+        call->on_cancel = NULL;
+    }
+    if (call != NULL && err == HF_OK && link_store_takes_file(store, size)) {
+        loan->put = begin_put(call, (struct hf_bytes){ 0 });
+        if (loan->put != NULL) {
+            link_store_put_file(store, call->task, file, on_file_put, loan);
+            return;
+        }
+        (void)close(file);
+    } else if (call != NULL && err == HF_OK) {
+        put_short(call, file, (size_t)size);
+    } else if (call != NULL) {
+        refuse_file(call, err, text);
+    } else if (file >= 0) {
+        (void)close(file);
+    }
+    loan->agent->loans--;
+    free(loan);
 }
 
 static void put_file(struct link_call *call, const char *path)
@@ -263,8 +340,12 @@ static void put_file(struct link_call *call, const char *path)
         return;
     }
     *loan = (struct loan){ .call = call, .agent = call->process->agent };
-    rc =
-        link_path_read(&link->loop, path, user, link_store_get_max(link->store), on_file, loan);
+    if (link_store_takes_file(link->store, LINK_STORE_S3_MAX))
+        rc = link_path_open(&link->loop, path, user, link_store_get_file_max(link->store),
+                            on_file_open, loan);
+    else
+        rc = link_path_read(&link->loop, path, user, link_store_get_max(link->store), on_file,
+                            loan);
     if (rc != HF_OK) {
         free(loan);
         link_call_error(call, rc, NULL);
@@ -355,6 +436,9 @@ static void answer_body(struct link_call *call, const struct link_stored *stored
     struct link_answer answer = { .status = 200,
                                   .type = "application/octet-stream",
                                   .body = stored->body,
+                                  .has_file = stored->has_file,
+                                  .file = stored->file,
+                                  .size = stored->size,
                                   .sha256 = stored->sha256 };
     char text[24];
 

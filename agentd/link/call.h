@@ -24,6 +24,10 @@ struct link_answer {
     int status;
     const char *type; /* of the body; NULL: application/json */
     struct hf_bytes body;
+    bool has_file; /* instead of a body: that many bytes of an open file, which stays the
+                      caller's */
+    int file;
+    int64_t size;
     const char *seq, *sha256; /* X-Holdfast-Seq, X-Holdfast-Sha256; NULL: none */
 };
 

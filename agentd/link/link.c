@@ -295,7 +295,9 @@ static void let_all_go(struct link *link)
     link_channel_shutdown(link->channel, link->code);
     link_channel_close_when_sent(link->channel);
     link_sweep_free(link->sweep);
-    link->sweep = NULL;
+    link_sweep_free(link->object_sweep);
+    link->sweep = link->object_sweep = NULL;
+    link_store_close(link->store);
     uv_close((uv_handle_t *)&link->prepare, NULL);
     uv_close((uv_handle_t *)&link->timer, NULL);
     uv_close((uv_handle_t *)&link->look_timer, NULL);
@@ -583,7 +585,9 @@ static int open_parts(struct link *link)
     struct link_store_config store = { .loop = &link->loop,
                                        .ns = link->settings->common.namespace,
                                        .directory = directory,
-                                       .choice = link->settings->store };
+                                       .choice = link->settings->store,
+                                       .s3 = &link->settings->s3,
+                                       .spool = hello->state_dir };
     int rc = hf_connect_new(&link->loop, &etcd, &link->etcd, &link->why);
 
     if (rc == HF_OK)
@@ -639,7 +643,9 @@ static int open_all(struct link *link)
     if (rc == HF_OK)
         rc = make_node(link);
     if (rc == HF_OK)
-        rc = link_sweep_new(link, link->settings->store_sweep, &link->sweep);
+        rc = link_sweep_new(link, "file", link->settings->store_sweep, &link->sweep);
+    if (rc == HF_OK)
+        rc = link_sweep_new(link, "s3", link->settings->store_sweep, &link->object_sweep);
     if (rc == HF_OK)
         rc = open_apis(link);
     link->inner = hf_decider_node(link->node);

@@ -111,7 +111,7 @@ struct link {
     struct hf_decider inner;
     struct hf_runner *runner;
     struct link_store *store;
-    struct link_sweep *sweep;
+    struct link_sweep *sweep, *object_sweep;
     struct link_resume *verified; /* for processes that are about to begin, newest first */
     struct link_verify *verifies; /* answers that wait until the runner may be fed */
     struct link_agent *agents;

@@ -15,10 +15,13 @@
 
 struct reading {
     uv_work_t work;
-    link_path_fn fn;
+    link_path_fn fn;            /* one of both */
+    link_path_opened_fn opened; /* ... */
     void *arg;
     struct link_user *as; /* NULL: ourselves */
-    size_t max;
+    int64_t max;
+    int64_t size;
+    int file;
     char *data;
     size_t len;
     int error; /* errno */
@@ -29,6 +32,8 @@ static void free_reading(struct reading *reading)
 {
     free(reading->as);
     free(reading->data);
+    if (reading->file >= 0)
+        (void)close(reading->file);
     free(reading);
 }
 
@@ -71,8 +76,7 @@ static int open_as(const struct link_user *as, const char *path)
     return fd;
 }
 
-/* One byte more than there may be shows that there is more. */
-static int read_all(int fd, struct reading *reading)
+static int look_at(int fd, struct reading *reading)
 {
     struct stat info;
 
@@ -80,13 +84,20 @@ static int read_all(int fd, struct reading *reading)
         return errno;
     if (!S_ISREG(info.st_mode))
         return EINVAL;
-    if (info.st_size > (off_t)reading->max)
-        return EFBIG;
-    reading->data = malloc(reading->max + 1);
+    reading->size = info.st_size;
+    return info.st_size > reading->max ? EFBIG : 0;
+}
+
+/* One byte more than there may be shows that there is more. */
+static int read_all(int fd, struct reading *reading)
+{
+    size_t max = (size_t)reading->max;
+
+    reading->data = malloc(max + 1);
     if (reading->data == NULL)
         return ENOMEM;
-    while (reading->len <= reading->max) {
-        ssize_t n = read(fd, reading->data + reading->len, reading->max + 1 - reading->len);
+    while (reading->len <= max) {
+        ssize_t n = read(fd, reading->data + reading->len, max + 1 - reading->len);
 
         if (n == 0)
             return 0;
@@ -100,10 +111,12 @@ static int read_all(int fd, struct reading *reading)
 static void work(uv_work_t *handle)
 {
     struct reading *reading = handle->data;
-    HF_CLEANUP_FD int fd =
-        reading->as != NULL ? open_as(reading->as, reading->path) : open_plainly(reading->path);
 
-    reading->error = fd >= 0 ? read_all(fd, reading) : errno;
+    reading->file =
+        reading->as != NULL ? open_as(reading->as, reading->path) : open_plainly(reading->path);
+    reading->error = reading->file >= 0 ? look_at(reading->file, reading) : errno;
+    if (reading->error == 0 && reading->fn != NULL)
+        reading->error = read_all(reading->file, reading);
 }
 
 static int err_of(int error)
@@ -141,18 +154,28 @@ static void on_done(uv_work_t *handle, int status)
 
     if (rc != HF_OK)
         rc = hf_error_set(&err, rc, "path: %.150s: %s", reading->path, text_of(reading->error));
-    reading->fn(rc, err.text, (struct hf_bytes){ reading->data, reading->len }, reading->arg);
+    if (reading->fn != NULL) {
+        reading->fn(rc, err.text, (struct hf_bytes){ reading->data, reading->len },
+                    reading->arg);
+    } else {
+        int file = rc == HF_OK ? reading->file : -1;
+
+        reading->file = rc == HF_OK ? -1 : reading->file;
+        reading->opened(rc, err.text, file, reading->size, reading->arg);
+    }
     free_reading(reading);
 }
 
-int link_path_read(uv_loop_t *loop, const char *path, const struct link_user *as, size_t max,
-                   link_path_fn fn, void *arg)
+static int begin(uv_loop_t *loop, const char *path, const struct link_user *as,
+                 const struct reading *what)
 {
     struct reading *reading = hf_calloc(1, sizeof *reading + strlen(path) + 1);
 
     if (reading == NULL)
         return HF_ENOMEM;
-    *reading = (struct reading){ .fn = fn, .arg = arg, .max = max, .work.data = reading };
+    *reading = *what;
+    reading->work.data = reading;
+    reading->file = -1;
     memcpy(reading->path, path, strlen(path) + 1);
     if (as != NULL) {
         reading->as = hf_memdup(as, sizeof *as);
@@ -163,4 +186,17 @@ int link_path_read(uv_loop_t *loop, const char *path, const struct link_user *as
     }
     (void)uv_queue_work(loop, &reading->work, work, on_done); /* EINVAL only */
     return HF_OK;
+}
+
+int link_path_read(uv_loop_t *loop, const char *path, const struct link_user *as, size_t max,
+                   link_path_fn fn, void *arg)
+{
+    return begin(loop, path, as,
+                 &(struct reading){ .fn = fn, .arg = arg, .max = (int64_t)max });
+}
+
+int link_path_open(uv_loop_t *loop, const char *path, const struct link_user *as, int64_t max,
+                   link_path_opened_fn fn, void *arg)
+{
+    return begin(loop, path, as, &(struct reading){ .opened = fn, .arg = arg, .max = max });
 }

@@ -12,7 +12,7 @@
 static const char *const RESTARTS[] = { "on_failure", "always", "never", NULL };
 static const char *const FENCES[] = { "freeze", "kill", "hold", NULL };
 static const char *const CLASSES[] = { "active", "critical", "background", "idle", NULL };
-static const char *const STORES[] = { "auto", "etcd", "file", NULL };
+static const char *const STORES[] = { "auto", "etcd", "file", "s3", NULL };
 
 static const struct hf_option TABLE[] = {
     {
@@ -232,8 +232,9 @@ static const struct hf_option TABLE[] = {
         .words = STORES,
         .preset = "auto",
         .help =
-            "Where new checkpoints go: into etcd (64 KiB each, 64 MiB in all), into files, or "
-            "into etcd while they fit and into files beyond.",
+            "Where new checkpoints go: into etcd (64 KiB each, 64 MiB in all), into files, "
+            "into the bucket of checkpoints.s3, or into etcd while they fit and beyond that "
+            "into the bucket, if there is one, else into files.",
     },
     {
         .key = "checkpoints.sweep",
@@ -243,8 +244,9 @@ static const struct hf_option TABLE[] = {
         .min = 1000,
         .max = 86400000,
         .preset = "10m",
-        .help = "How often the files of the store `file` are looked at; one that belongs to no "
-                "checkpoint at two looks in a row is removed.",
+        .help = "How often the files of the store `file` and the objects of the store `s3` are "
+                "looked at; one that belongs to no checkpoint at two looks in a row is "
+                "removed.",
     },
     {
         .key = "checkpoints.directory",
@@ -256,6 +258,7 @@ static const struct hf_option TABLE[] = {
             "A task goes on only where its checkpoint can be read: let hosts that start the "
             "same agents share one.",
     },
+    HF_S3_OPTIONS(struct link_settings),
     {
         .key = "launchers",
         .value = "FILE,...",
@@ -548,6 +551,14 @@ static int make_host(struct link_settings *settings, struct hf_error *err)
     return hf_name_check("host", settings->host, err);
 }
 
+static int check_bucket(const struct link_settings *settings, struct hf_error *err)
+{
+    if (settings->store == LINK_STORE_S3 && settings->s3.bucket == NULL)
+        return hf_error_set(err, HF_EINVAL,
+                            "checkpoints.store is s3: say with checkpoints.s3.bucket where");
+    return hf_s3_settings_check(&settings->s3, err);
+}
+
 int link_settings_complete(struct link_settings *settings, const struct hf_config *cfg,
                            struct hf_error *err)
 {
@@ -557,6 +568,8 @@ int link_settings_complete(struct link_settings *settings, const struct hf_confi
         rc = complete_run(settings, err);
     if (rc == HF_OK && settings->host == NULL)
         rc = make_host(settings, err);
+    if (rc == HF_OK)
+        rc = check_bucket(settings, err);
     if (rc != HF_OK || settings->mode == LINK_RUN)
         return rc;
     rc = read_launchers(settings, err);

@@ -6,6 +6,7 @@
 #include "agentd/link/launcher.h"
 #include "agentd/link/store.h"
 #include "holdfast/v1/records.pb-c.h"
+#include "io/s3_settings.h"
 #include "schema/name.h"
 #include "schema/options.h"
 
@@ -57,6 +58,7 @@ struct link_settings {
     hf_ms store_sweep;
     int64_t keys_max; /* of etcd, that are followed */
     const char *store_dir;
+    struct hf_s3_settings s3;
     struct hf_strings launcher_files;
     struct hf_strings agent_files;
 

@@ -33,6 +33,7 @@ struct link_store_job *link_store_new_job(struct link_store *store, const char *
     job->store = store;
     job->fn = fn;
     job->arg = arg;
+    job->file = -1;
     (void)snprintf(job->task, sizeof job->task, "%s", task);
     store->jobs++;
     return job;
@@ -40,17 +41,25 @@ struct link_store_job *link_store_new_job(struct link_store *store, const char *
 
 void link_store_finish(struct link_store_job *job, int err, const char *text)
 {
+    static const char *const NAMES[] = {
+        [LINK_IN_ETCD] = "etcd", [LINK_IN_FILE] = "file", [LINK_IN_S3] = "s3"
+    };
     struct link_stored stored = { .err = err,
                                   .text = err != HF_OK ? text : NULL,
-                                  .store = job->in_etcd ? "etcd" : "file",
+                                  .store = NAMES[job->kind],
                                   .key = job->key,
-                                  .size = (int64_t)job->len,
-                                  .body = { job->body, job->len } };
+                                  .size = job->kind == LINK_IN_S3 ? job->s3.size
+                                                                  : (int64_t)job->len,
+                                  .body = { job->body, job->body != NULL ? job->len : 0 },
+                                  .has_file = job->file >= 0,
+                                  .file = job->file };
 
     memcpy(stored.sha256, job->sha256, sizeof stored.sha256);
     job->store->jobs--;
     if (job->fn != NULL)
         job->fn(&stored, job->arg);
+    if (job->file >= 0)
+        (void)close(job->file);
     free(job->body);
     free(job);
 }
@@ -64,7 +73,7 @@ static void on_deferred(struct hf_alarm *alarm)
 }
 
 /* A callback never comes from inside the call that it was given to. */
-static void finish_later(struct link_store_job *job, int err, const char *text)
+void link_store_finish_later(struct link_store_job *job, int err, const char *text)
 {
     job->err = err;
     job->text = text;
@@ -108,15 +117,21 @@ void link_store_finish_get(struct link_store_job *job, int verdict)
                                              : hf_err_text(verdict));
 }
 
-static void file_put(struct link_store_job *job)
+/* Where what does not go into etcd goes. */
+static void put_beyond(struct link_store_job *job)
 {
+    const struct link_store *store = job->store;
     int rc = hf_id_new(job->key);
 
-    job->in_etcd = false;
-    if (rc == HF_OK)
+    job->kind = job->file >= 0 || (store->s3 != NULL && store->cfg.choice != LINK_STORE_FILE)
+                    ? LINK_IN_S3
+                    : LINK_IN_FILE;
+    if (rc == HF_OK && job->kind == LINK_IN_S3)
+        link_store_s3_put(job);
+    else if (rc == HF_OK)
         link_store_file_put(job);
     else
-        finish_later(job, rc, hf_err_text(rc));
+        link_store_finish_later(job, rc, hf_err_text(rc));
 }
 
 /* The store `etcd`. */
@@ -142,13 +157,12 @@ static void on_etcd_full(struct link_store_job *job)
     if (hf_backend_now(&job->store->cfg.backend) - job->store->counted_at >= COUNT_SOON_MS)
         count(job);
     else if (job->store->cfg.choice == LINK_STORE_AUTO)
-        file_put(job);
+        put_beyond(job);
     else
-        finish_later(
+        link_store_finish_later(
             job, HF_ELIMIT,
             "the checkpoints in etcd have used up their 64 MiB: set checkpoints.store to "
-            "`auto` "
-            "or `file`");
+            "`auto`, `file` or `s3`");
 }
 
 /* Whoever asked writes it with the entry that names it, in one Txn. */
@@ -161,7 +175,7 @@ static void etcd_put(struct link_store_job *job)
         return;
     }
     store->total += (int64_t)job->len;
-    finish_later(job, HF_OK, NULL);
+    link_store_finish_later(job, HF_OK, NULL);
 }
 
 /* How much there is: counted now and then, and kept up to date in between. */
@@ -207,7 +221,7 @@ static void count(struct link_store_job *job)
     if (rc == HF_OK)
         rc = backend->ops->list(backend->self, &request, on_counted, job, &job->list);
     if (rc != HF_OK)
-        finish_later(job, rc, hf_err_text(rc));
+        link_store_finish_later(job, rc, hf_err_text(rc));
 }
 
 static void count_then_put(struct link_store_job *job)
@@ -252,7 +266,7 @@ static void etcd_get(struct link_store_job *job)
     if (rc == HF_OK)
         rc = backend->ops->range(backend->self, &request, on_etcd_get, job, &job->call);
     if (rc != HF_OK)
-        finish_later(job, rc, "the checkpoint's key makes no sense");
+        link_store_finish_later(job, rc, "the checkpoint's key makes no sense");
 }
 
 /* A number that nobody else draws, and that sorts by age for people who look. */
@@ -268,7 +282,12 @@ static int make_etcd_key(char ret_key[LINK_STORE_KEY_BYTES])
     return rc;
 }
 
-/* Both. */
+/* All of them. */
+
+static bool makes_root(const struct link_store *store)
+{
+    return store->cfg.choice == LINK_STORE_AUTO || store->cfg.choice == LINK_STORE_FILE;
+}
 
 /* Where files are only read, a directory that nobody made is not made. */
 static int open_root(struct link_store *store, struct hf_error *err)
@@ -277,12 +296,11 @@ static int open_root(struct link_store *store, struct hf_error *err)
     HF_CLEANUP_FD int dir = -1;
     int rc;
 
-    if (store->cfg.choice != LINK_STORE_ETCD && mkdir(store->directory, 0700) != 0 &&
-        errno != EEXIST)
+    if (makes_root(store) && mkdir(store->directory, 0700) != 0 && errno != EEXIST)
         return hf_error_set(err, HF_EIO, "checkpoints.directory %s: %s", store->directory,
                             strerror(errno));
     dir = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (store->cfg.choice == LINK_STORE_ETCD) {
+    if (!makes_root(store)) {
         (void)(dir >= 0 ? hf_root_read(dir, store->root) : HF_ENOENT);
         return HF_OK;
     }
@@ -305,11 +323,14 @@ int link_store_new(const struct link_store_config *cfg, struct link_store **ret_
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     store->cfg = *cfg;
     store->directory = hf_strdup(cfg->directory);
-    if (store->directory == NULL) {
-        free(store);
+    store->cfg.spool = hf_strdup(cfg->spool);
+    if (store->directory == NULL || store->cfg.spool == NULL) {
+        link_store_free(store);
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     }
     rc = open_root(store, err);
+    if (rc == HF_OK && cfg->s3 != NULL && cfg->s3->bucket != NULL)
+        rc = link_s3_new(cfg->loop, cfg->s3, &store->s3);
     if (rc != HF_OK) {
         link_store_free(store);
         return rc;
@@ -318,10 +339,20 @@ int link_store_new(const struct link_store_config *cfg, struct link_store **ret_
     return HF_OK;
 }
 
+void link_store_close(struct link_store *store)
+{
+    if (store == NULL)
+        return;
+    store->closing = true;
+    link_s3_close(store->s3);
+    store->s3 = NULL;
+}
+
 void link_store_free(struct link_store *store)
 {
     if (store == NULL)
         return;
+    free((void *)store->cfg.spool);
     free(store->directory);
     free(store);
 }
@@ -336,33 +367,112 @@ size_t link_store_get_max(const struct link_store *store)
     return store->cfg.choice == LINK_STORE_ETCD ? LINK_STORE_ETCD_MAX : LINK_STORE_FILE_MAX;
 }
 
+bool link_store_takes_file(const struct link_store *store, int64_t size)
+{
+    return store->s3 != NULL &&
+           (store->cfg.choice == LINK_STORE_S3 ||
+            (store->cfg.choice == LINK_STORE_AUTO && size > (int64_t)LINK_STORE_ETCD_MAX));
+}
+
+int64_t link_store_get_file_max(const struct link_store *store)
+{
+    return link_store_takes_file(store, LINK_STORE_S3_MAX) ? LINK_STORE_S3_MAX
+                                                           : (int64_t)link_store_get_max(store);
+}
+
+bool link_store_has_objects(const struct link_store *store)
+{
+    return store->s3 != NULL;
+}
+
+static bool find_kind(const char *name, enum link_store_kind *ret_kind)
+{
+    if (strcmp(name, "etcd") == 0)
+        *ret_kind = LINK_IN_ETCD;
+    else if (strcmp(name, "file") == 0)
+        *ret_kind = LINK_IN_FILE;
+    else if (strcmp(name, "s3") == 0)
+        *ret_kind = LINK_IN_S3;
+    else
+        return false;
+    return true;
+}
+
 void link_store_put(struct link_store *store, const char *task, struct hf_bytes body,
                     link_stored_fn fn, void *arg)
 {
     struct link_store_job *job = link_store_new_job(store, task, fn, arg);
+    bool in_etcd = store->cfg.choice == LINK_STORE_ETCD ||
+                   (store->cfg.choice == LINK_STORE_AUTO && body.len <= LINK_STORE_ETCD_MAX);
     int rc;
 
     if (job == NULL) {
         no_memory(fn, arg);
         return;
     }
-    job->in_etcd = store->cfg.choice == LINK_STORE_ETCD ||
-                   (store->cfg.choice == LINK_STORE_AUTO && body.len <= LINK_STORE_ETCD_MAX);
+    job->kind = in_etcd ? LINK_IN_ETCD : LINK_IN_FILE;
     job->len = body.len;
     job->body = hf_memdup(body.data, body.len);
     rc = job->body != NULL ? HF_OK : HF_ENOMEM;
-    if (rc == HF_OK && job->in_etcd) /* else where it takes nobody's time */
+    if (rc == HF_OK && in_etcd) /* else where it takes nobody's time */
         rc = link_store_digest(body.data, body.len, job->sha256);
-    if (rc == HF_OK && job->in_etcd)
+    if (rc == HF_OK && in_etcd)
         rc = make_etcd_key(job->key);
     if (rc == HF_OK && body.len > link_store_get_max(store))
         rc = HF_ELIMIT;
     if (rc != HF_OK)
-        finish_later(job, rc, hf_err_text(rc));
-    else if (job->in_etcd)
+        link_store_finish_later(job, rc, hf_err_text(rc));
+    else if (in_etcd)
         count_then_put(job);
     else
-        file_put(job);
+        put_beyond(job);
+}
+
+void link_store_put_file(struct link_store *store, const char *task, int file,
+                         link_stored_fn fn, void *arg)
+{
+    struct link_store_job *job = link_store_new_job(store, task, fn, arg);
+
+    if (job == NULL) {
+        (void)close(file);
+        no_memory(fn, arg);
+        return;
+    }
+    job->file = file;
+    put_beyond(job);
+}
+
+static void get_file(struct link_store_job *job, const Holdfast__V1__Checkpoint *entry)
+{
+    if (entry->root != NULL && strcmp(entry->root->id, job->store->root) != 0)
+        link_store_finish_later(job, HF_EAGAIN,
+                                "the checkpoint lies in files that this host does not have");
+    else
+        link_store_file_get(job);
+}
+
+static void get(struct link_store_job *job, const Holdfast__V1__Checkpoint *entry)
+{
+    const struct link_store *store = job->store;
+
+    (void)snprintf(job->sha256, sizeof job->sha256, "%s", entry->sha256);
+    (void)snprintf(job->key, sizeof job->key, "%s", entry->key);
+    job->want_size = entry->size;
+    if (!find_kind(entry->store, &job->kind))
+        link_store_finish_later(job, HF_EDENIED, "this host has no such store");
+    else if (job->kind == LINK_IN_S3 && store->s3 == NULL)
+        link_store_finish_later(
+            job, HF_EDENIED,
+            "the checkpoint lies in a bucket, and checkpoints.s3 is not set here");
+    else if (job->kind == LINK_IN_ETCD)
+        etcd_get(job);
+    else if (hf_name_check("key", job->key, NULL) != HF_OK ||
+             hf_name_check("task", job->task, NULL) != HF_OK)
+        link_store_finish_later(job, HF_ECORRUPT, "the checkpoint's key makes no sense");
+    else if (job->kind == LINK_IN_S3)
+        link_store_s3_get(job);
+    else
+        get_file(job, entry);
 }
 
 void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *entry,
@@ -370,26 +480,23 @@ void link_store_get(struct link_store *store, const Holdfast__V1__Checkpoint *en
 {
     struct link_store_job *job = link_store_new_job(store, entry->task, fn, arg);
 
+    if (job == NULL)
+        no_memory(fn, arg);
+    else
+        get(job, entry);
+}
+
+void link_store_verify(struct link_store *store, const Holdfast__V1__Checkpoint *entry,
+                       link_stored_fn fn, void *arg)
+{
+    struct link_store_job *job = link_store_new_job(store, entry->task, fn, arg);
+
     if (job == NULL) {
         no_memory(fn, arg);
         return;
     }
-    (void)snprintf(job->sha256, sizeof job->sha256, "%s", entry->sha256);
-    (void)snprintf(job->key, sizeof job->key, "%s", entry->key);
-    job->want_size = entry->size;
-    job->in_etcd = strcmp(entry->store, "etcd") == 0;
-    if (job->in_etcd)
-        etcd_get(job);
-    else if (strcmp(entry->store, "file") != 0)
-        finish_later(job, HF_EDENIED, "this host has no such store");
-    else if (hf_name_check("key", job->key, NULL) != HF_OK ||
-             hf_name_check("task", job->task, NULL) != HF_OK)
-        finish_later(job, HF_ECORRUPT, "the checkpoint's key makes no sense");
-    else if (entry->root != NULL && strcmp(entry->root->id, store->root) != 0)
-        finish_later(job, HF_EAGAIN,
-                     "the checkpoint lies in files that this host does not have");
-    else
-        link_store_file_get(job);
+    job->gives_none = true;
+    get(job, entry);
 }
 
 void link_store_drop(struct link_store *store, const char *task, const char *name,
@@ -406,9 +513,12 @@ void link_store_drop(struct link_store *store, const char *task, const char *nam
     if (job == NULL)
         return;
     (void)snprintf(job->key, sizeof job->key, "%s", key);
-    if (hf_name_check("key", job->key + (job->key[0] == '.'), NULL) == HF_OK &&
-        hf_name_check("task", job->task, NULL) == HF_OK)
-        link_store_file_drop(job);
+    if (!find_kind(name, &job->kind) || (job->kind == LINK_IN_S3 && store->s3 == NULL) ||
+        hf_name_check("task", job->task, NULL) != HF_OK ||
+        hf_name_check("key", job->key + (job->key[0] == '.'), NULL) != HF_OK)
+        link_store_finish_later(job, HF_EINVAL, "");
+    else if (job->kind == LINK_IN_S3)
+        link_store_s3_drop(job);
     else
-        finish_later(job, HF_EINVAL, "");
+        link_store_file_drop(job);
 }

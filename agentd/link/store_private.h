@@ -2,16 +2,21 @@
 #ifndef LINK_STORE_PRIVATE_H
 #define LINK_STORE_PRIVATE_H
 
+#include "agentd/link/s3.h"
 #include "agentd/link/store.h"
 #include "base/id.h"
 #include "base/sha256.h"
 #include "schema/name.h"
+
+enum link_store_kind { LINK_IN_ETCD, LINK_IN_FILE, LINK_IN_S3 };
 
 struct link_store {
     struct link_store_config cfg;
     char *directory;
     char root[HF_ID_LEN + 1]; /* its id; empty: it has none, or is not there */
     unsigned jobs;            /* under way */
+    struct link_s3 *s3;       /* NULL: there is no bucket */
+    bool closing;
 
     int64_t total; /* bytes in etcd, as far as is known */
     bool counted;
@@ -23,13 +28,17 @@ struct link_store_job {
     struct link_store *store;
     link_stored_fn fn; /* NULL: nobody waits */
     void *arg;
-    bool in_etcd;
+    enum link_store_kind kind;
     char task[HF_NAME_SIZE];
     char key[LINK_STORE_KEY_BYTES];
     char sha256[HF_SHA256_HEX_LEN + 1];
     char *body;
     size_t len;
     int64_t want_size;
+    int file;        /* that has the body, or gets it; -1: none */
+    bool gives_none; /* nobody wants the body, if it is long */
+    struct link_s3_job s3;
+    char told[256]; /* by the helper */
     int64_t counting;
     struct hf_call *call;
     struct hf_list *list;
@@ -43,6 +52,7 @@ struct link_store_job {
 struct link_store_job *link_store_new_job(struct link_store *store, const char *task,
                                           link_stored_fn fn, void *arg);
 void link_store_finish(struct link_store_job *job, int err, const char *text);
+void link_store_finish_later(struct link_store_job *job, int err, const char *text);
 void link_store_finish_get(struct link_store_job *job, int verdict);
 /* Whether what was read is what its entry says. From any thread, as the next. */
 int link_store_judge(const struct link_store_job *job) HF_MUST_CHECK;
@@ -53,5 +63,10 @@ int link_store_digest(const void *data, size_t len,
 void link_store_file_put(struct link_store_job *job);
 void link_store_file_get(struct link_store_job *job);
 void link_store_file_drop(struct link_store_job *job);
+
+/* store_s3.c */
+void link_store_s3_put(struct link_store_job *job);
+void link_store_s3_get(struct link_store_job *job);
+void link_store_s3_drop(struct link_store_job *job);
 
 #endif

@@ -6,15 +6,20 @@
 
 #include "agentd/link/chain.h"
 #include "base/alloc.h"
+#include "base/log.h"
+#include "schema/json.h"
+#include "schema/keys.h"
 
 struct link_sweep {
     struct link *link;
+    const char *store; /* "file" or "s3" */
+    struct hf_call *call;
     hf_ms every;
     struct hf_alarm alarm;
     struct link_store_files files; /* that there are, by task */
     size_t at;                     /* the first of the task that is looked at */
     struct link_chain_read *read;
-    bool listing;                 /* by a worker, which has `files` */
+    bool listing;                 /* by somebody who has `files` */
     bool freed;                   /* and goes when that is done */
     struct link_store_files odd;  /* that no entry names, at this look, */
     struct link_store_files last; /* and at the one before */
@@ -35,10 +40,10 @@ static void give_up(struct link_sweep *sweep)
     rest(sweep);
 }
 
-static bool has_entry(const struct link_chain *chain, const char *key)
+static bool has_entry(const struct link_chain *chain, const char *store, const char *key)
 {
     for (size_t i = 0; i < chain->count; i++) {
-        if (strcmp(chain->entries[i]->store, "file") == 0 &&
+        if (strcmp(chain->entries[i]->store, store) == 0 &&
             strcmp(chain->entries[i]->key, key) == 0)
             return true;
     }
@@ -69,10 +74,10 @@ static void on_chain(int err, struct link_chain *chain, void *arg)
          at++) {
         const struct link_store_name *name = &sweep->files.names[at];
 
-        if (has_entry(chain, name->key))
+        if (has_entry(chain, sweep->store, name->key))
             continue;
         if (was_odd(sweep, name))
-            link_store_drop(sweep->link->store, name->task, "file", name->key, 0);
+            link_store_drop(sweep->link->store, name->task, sweep->store, name->key, 0);
         else
             err = link_store_files_add(&sweep->odd, name);
     }
@@ -121,11 +126,73 @@ static void on_files(int err, void *arg)
         look_at_next(sweep);
 }
 
+/* Objects are looked at by the fleet alone that they belong to: another one may use the same
+ * bucket, and knows nothing of our checkpoints. */
+
+static void on_objects(int err, const char *text, void *arg)
+{
+    const struct link_sweep *sweep = arg;
+
+    if (err != HF_OK && !sweep->freed)
+        HF_LOG_WARN("not_swept", HF_STR("store", "s3"), HF_STR("why", text),
+                    HF_STR("next", "looks again later"));
+    on_files(err, arg);
+}
+
+static void list_objects(struct link_sweep *sweep, const char *owner)
+{
+    sweep->listing = true;
+    if (link_store_list_objects(sweep->link->store, owner, &sweep->files, on_objects, sweep) !=
+        HF_OK) {
+        sweep->listing = false;
+        give_up(sweep);
+    }
+}
+
+static void on_owner(const struct hf_range_result *result, void *arg)
+{
+    struct link_sweep *sweep = arg;
+    ProtobufCMessage *record = NULL;
+    const Holdfast__V1__Meta *meta;
+
+    sweep->call = NULL;
+    if (result->result.err != HF_OK || result->count == 0 ||
+        hf_json_decode(&holdfast__v1__meta__descriptor, result->kvs[0].value.data,
+                       result->kvs[0].value.len, NULL, &record, NULL) != HF_OK) {
+        give_up(sweep); /* no controller has been here yet */
+        return;
+    }
+    meta = (const Holdfast__V1__Meta *)record;
+    if (meta->cluster_id[0] != '\0')
+        list_objects(sweep, meta->cluster_id);
+    else
+        give_up(sweep);
+    hf_json_free(record);
+}
+
+static void look_for_owner(struct link_sweep *sweep)
+{
+    struct link *link = sweep->link;
+    struct hf_range_request request = { 0 };
+    char key[HF_KEY_SIZE];
+    int len = hf_key_format(link->settings->common.namespace,
+                            &(struct hf_key){ .kind = HF_KEY_META }, key, NULL);
+
+    request.range.key = (struct hf_bytes){ key, len > 0 ? (size_t)len : 0 };
+    if (len < 0 || link->backend.ops->range(link->backend.self, &request, on_owner, sweep,
+                                            &sweep->call) != HF_OK)
+        give_up(sweep);
+}
+
 static void on_alarm(struct hf_alarm *alarm)
 {
     struct link_sweep *sweep =
         (struct link_sweep *)((char *)alarm - offsetof(struct link_sweep, alarm));
 
+    if (strcmp(sweep->store, "s3") == 0) {
+        look_for_owner(sweep);
+        return;
+    }
     sweep->listing = true;
     if (link_store_list_files(sweep->link->store, &sweep->files, on_files, sweep) != HF_OK) {
         sweep->listing = false;
@@ -133,16 +200,20 @@ static void on_alarm(struct hf_alarm *alarm)
     }
 }
 
-int link_sweep_new(struct link *link, hf_ms every, struct link_sweep **ret_sweep)
+int link_sweep_new(struct link *link, const char *store, hf_ms every,
+                   struct link_sweep **ret_sweep)
 {
+    bool is_there = strcmp(store, "s3") == 0 ? link_store_has_objects(link->store)
+                                             : link_store_get_root(link->store)[0] != '\0';
     struct link_sweep *sweep = hf_calloc(1, sizeof *sweep);
 
     if (sweep == NULL)
         return HF_ENOMEM;
     sweep->link = link;
+    sweep->store = store;
     sweep->every = every;
     sweep->alarm.fn = on_alarm;
-    if (link_store_get_root(link->store)[0] != '\0')
+    if (is_there)
         rest(sweep);
     *ret_sweep = sweep;
     return HF_OK;
@@ -155,6 +226,7 @@ void link_sweep_free(struct link_sweep *sweep)
     hf_backend_unset_alarm(&sweep->link->backend, &sweep->alarm);
     if (sweep->read != NULL)
         link_chain_cancel(sweep->read);
+    hf_backend_cancel(&sweep->link->backend, &sweep->call);
     sweep->freed = true;
     if (!sweep->listing)
         done(sweep);

@@ -61,7 +61,8 @@ static int try_store(const struct link_settings *settings, struct hf_error *err)
     HF_CLEANUP_FD int dir = -1;
     char id[HF_ID_LEN + 1];
 
-    if (directory == NULL || settings->store == LINK_STORE_ETCD)
+    if (directory == NULL || settings->store == LINK_STORE_ETCD ||
+        settings->store == LINK_STORE_S3)
         return HF_OK;
     dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 && errno == ENOENT)
@@ -77,11 +78,22 @@ static int try_store(const struct link_settings *settings, struct hf_error *err)
     return HF_OK;
 }
 
+static int try_keys(const struct hf_s3_settings *s3, struct hf_error *err)
+{
+    if (s3->bucket == NULL || s3->access_key_id != NULL ||
+        access(s3->credentials_file, R_OK) == 0)
+        return HF_OK;
+    return hf_error_set(err, HF_EIO, "checkpoints.s3.credentials_file %s: %s",
+                        s3->credentials_file, strerror(errno));
+}
+
 int link_trial_parts(const struct link_settings *settings, struct hf_error *err)
 {
     int rc = try_client(settings, err);
 
-    return rc == HF_OK ? try_store(settings, err) : rc;
+    if (rc == HF_OK)
+        rc = try_store(settings, err);
+    return rc == HF_OK ? try_keys(&settings->s3, err) : rc;
 }
 
 /* Launchers. */

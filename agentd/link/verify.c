@@ -30,8 +30,11 @@ static void tell(struct link_verify *verify, int err)
 static void on_stored(const struct link_stored *stored, void *arg)
 {
     struct link_verify *verify = arg;
+    struct link_stored kept = *stored;
 
-    link_resume_keep(verify->link, verify->task, verify->seq, stored);
+    if ((int64_t)kept.body.len != kept.size)
+        kept.err = HF_ELIMIT; /* it was too long to be given */
+    link_resume_keep(verify->link, verify->task, verify->seq, &kept);
     tell(verify, stored->err);
 }
 
@@ -46,7 +49,7 @@ void link_verify_begin(struct link *link, const struct hf_intent *intent)
                                     .seq = intent->verify->seq };
     (void)snprintf(verify->task, sizeof verify->task, "%s", intent->verify->task);
     if (!link_resume_has(link, intent->verify)) {
-        link_store_get(link->store, intent->verify, on_stored, verify);
+        link_store_verify(link->store, intent->verify, on_stored, verify);
         return;
     }
     while (*at != NULL)

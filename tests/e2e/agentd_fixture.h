@@ -39,6 +39,8 @@ static struct hft_client hand;
 static struct hft_tempdir dir;
 static struct hft_program leader;
 static int input; /* of the agentd that is started next; 0: nothing to read */
+static const char *const
+    *variables; /* of the same, beside what a sanitizer needs; may be NULL */
 
 static inline void begin_leader(void)
 {
@@ -166,7 +168,7 @@ static inline void submit(const char *task, const char *role, const char *payloa
 static inline pid_t start_with(const char *name, const char *const flags[],
                                const char *const command[])
 {
-    const char *argv[32] = { AGENTD,         "run",
+    const char *argv[48] = { AGENTD,         "run",
                              "--name",       name,
                              "--role",       "r1",
                              "--host",       "h1",
@@ -188,8 +190,12 @@ static inline pid_t start_with(const char *name, const char *const flags[],
     (void)snprintf(log, sizeof log, "%s/agentd.log", dir.path);
     fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
-    pid = hft_process_spawn(&(struct hft_spawn){
-        .argv = argv, .env = hft_sanitizer_env(), .in = input, .out = fd, .err = fd });
+    pid = hft_process_spawn(
+        &(struct hft_spawn){ .argv = argv,
+                             .env = variables != NULL ? variables : hft_sanitizer_env(),
+                             .in = input,
+                             .out = fd,
+                             .err = fd });
     (void)close(fd);
     return pid;
 }

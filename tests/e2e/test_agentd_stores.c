@@ -100,7 +100,7 @@ START_TEST(who_asks_for_etcd_alone_is_told_of_the_other_stores)
 
     use_up_budget();
     agentd = keep_two("etcd");
-    expect_answer("small.answer", "set checkpoints.store to `auto` or `file`");
+    expect_answer("small.answer", "set checkpoints.store to `auto`, `file` or `s3`");
     expect_answer("small.answer", "429");
     expect_answer("large.answer", "checkpoints.store");
     expect_answer("large.answer", "413");

@@ -84,7 +84,7 @@ test -s usr/share/holdfast/python/holdfast.py
 test -s usr/share/holdfast/node/holdfast.mjs
 
 for program in bin/agentd bin/holdfast bin/holdfast-controller libexec/holdfast/agentd-link \
-    libexec/holdfast/demo-agent; do
+    libexec/holdfast/agentd-s3 libexec/holdfast/demo-agent; do
     test -x "usr/$program"
 done
 # Nobody who sets a variable may end or stop what was installed.

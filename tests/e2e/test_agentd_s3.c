@@ -1,0 +1,323 @@
+/* test_agentd_s3.c - checkpoints in a bucket: kept, given back, damaged, and swept. */
+#include "s3_fixture.h"
+
+/* What fits into one request, and what does not. */
+
+#define TWO                                                                                    \
+    TAKE_TASK                                                                                  \
+    AFTER("go")                                                                                \
+    "head -c 300 /dev/zero >small; head -c 200000 /dev/urandom >large; " KEEP("small")         \
+        KEEP("large") COMPARE("large") STAY
+
+START_TEST(checkpoints_go_into_the_bucket_and_come_back)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output output = { 0 };
+    char *large;
+    pid_t agentd = start_s3(NULL, TWO);
+
+    await("tasks/t1", "in_progress");
+    ck_assert_int_eq(count_helpers(), 0); /* nobody needs one yet */
+    write_file("go", "");
+    await_line("compared", "done");
+    expect_answer("small.answer", "\"store\":\"s3\"");
+    expect_answer("large.answer", "\"store\":\"s3\"");
+    expect_answer("compared", "as stored");
+    ck_assert_int_eq(count_helpers(), 1);
+    ck_assert_int_eq(hft_bucket_objects(&bucket, "/checkpoints/holdfast/default/t1/"), 2);
+    verify(0, "whole");
+    cli(&output, "get");
+    ck_assert_int_eq(output.status, 0);
+    large = read_file("large");
+    ck_assert_mem_eq(output.out, large, 64);
+    free(large);
+    expect_signed();
+    (void)stop(agentd);
+}
+END_TEST
+
+/* 40 MiB and some: six parts. It is given by its path, and passes through nobody's memory. */
+#define LONG                                                                                   \
+    TAKE_TASK "head -c 41943045 /dev/urandom >long; " KEEP_PATH("long") COMPARE("long") STAY
+
+static inline long peak_of(pid_t pid)
+{
+    char path[64], *text, *at;
+    long kib;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    text = hft_read_text(path, NULL);
+    at = strstr(text, "VmHWM:");
+    kib = at != NULL ? strtol(at + 6, NULL, 10) : 0;
+    free(text);
+    return kib;
+}
+
+START_TEST(what_is_long_goes_in_parts_and_needs_no_memory)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output output = { 0 };
+    pid_t agentd = start_s3(NULL, LONG);
+
+    await_line("compared", "done");
+    expect_answer("long.answer", "\"size\":\"41943045\"");
+    expect_answer("compared", "as stored");
+    ck_assert_int_eq(hft_bucket_count(&bucket, "partNumber="), 6);
+    ck_assert_int_eq(hft_bucket_uploads(&bucket), 0);
+#ifndef __SANITIZE_ADDRESS__
+    {
+        pid_t helpers[8];
+        long helper = list_helpers(helpers) == 1 ? peak_of(helpers[0]) : 0;
+        long link = peak_of(pid_in("link.pid"));
+
+        ck_assert_msg(helper > 0 && helper < 32 << 10, "the helper took %ld KiB", helper);
+        ck_assert_msg(link > 0 && link < 40 << 10, "the link took %ld KiB", link);
+    }
+#endif
+    verify(0, "41943045  s3");
+    expect_signed();
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(what_fits_goes_into_etcd_and_the_rest_into_the_bucket)
+{
+    pid_t agentd;
+
+    write_file("go", "");
+    agentd = start_s3((const char *[]){ "--store", "auto", NULL }, TWO);
+    await_line("compared", "done");
+    expect_answer("small.answer", "\"store\":\"etcd\"");
+    expect_answer("large.answer", "\"store\":\"s3\"");
+    expect_answer("compared", "as stored");
+    (void)stop(agentd);
+}
+END_TEST
+
+/* By its path something short goes where it would have gone otherwise. */
+START_TEST(what_is_short_goes_into_etcd_by_its_path_too)
+{
+    pid_t agentd = start_s3((const char *[]){ "--store", "auto", NULL }, TAKE_TASK
+                            "echo short >short; " KEEP_PATH("short") COMPARE("short") STAY);
+
+    await_line("compared", "done");
+    expect_answer("short.answer", "\"store\":\"etcd\"");
+    expect_answer("compared", "as stored");
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(what_is_too_long_is_refused)
+{
+    pid_t agentd =
+        start_s3(NULL, TAKE_TASK "truncate -s 20M body; " KEEP(
+                           "body") "truncate -s 2G sparse; " KEEP_PATH("sparse") STAY);
+
+    await_line("sparse.answer", "413");
+    expect_answer("body.answer", "413");
+    ck_assert_int_eq(hft_bucket_count(&bucket, "PUT"), 0);
+    (void)stop(agentd);
+}
+END_TEST
+
+/* The agent has the task before, dies, and finds what it had kept. */
+START_TEST(a_successor_goes_on_from_the_bucket)
+{
+    pid_t agentd;
+
+    begin_leader();
+    agentd = start_s3(NULL, "cd \"$0\"; if [ -e kept.answer ]; then " COMPARE("kept") STAY
+                      "; fi; " TAKE_TASK
+                      "head -c 100000 /dev/urandom >kept; " KEEP("kept") "kill -9 $$");
+    await_line("compared", "done");
+    expect_answer("compared", "as stored");
+    expect_signed();
+    (void)stop(agentd);
+}
+END_TEST
+
+/* Damage. */
+
+#define ASK_LATER                                                                              \
+    TAKE_TASK                                                                                  \
+    "yes one | head -c 20000 >first; yes two | head -c 20000 >second; " KEEP("first")          \
+        KEEP("second") "echo yes >kept; " AFTER("go") CURL                                     \
+        "-w '%{http_code}' -o got " CHECKPOINT " >status; "                                    \
+        "(cat status; echo; head -n 1 got) >told; mv told back; " STAY
+
+enum damage { FLIP, CUT, LENGTHEN, LOSE_BODY, LOSE_ENTRY, AWAY, LOSE_BUCKET, STRANGER };
+
+static const struct {
+    enum damage damage;
+    const char *verified, *back;
+} DAMAGES[] = {
+    { FLIP, "2  20000  s3     its body has another digest", "200\none" },
+    { CUT, "2  20000  s3     its body has another size", "200\none" },
+    { LENGTHEN, "2  20000  s3     its body has another size", "200\none" },
+    { LOSE_BODY, "2  20000  s3     its body is not there", "200\none" },
+    { LOSE_ENTRY, "its entry is not there", "200\none" },
+    /* What cannot be asked has lost nothing: nobody starts over because of that. */
+    { AWAY, "its bucket cannot be asked: http://127.0.0.1:", "503" },
+    { LOSE_BUCKET, "has no bucket checkpoints", "503" },
+    { STRANGER, "is no server of S3", "503" },
+};
+
+static void find_key(char ret_key[64])
+{
+    char *answer = read_file("second.answer");
+    const char *at = strstr(answer, "\"key\":\"");
+
+    ck_assert_msg(at != NULL && sscanf(at, "\"key\":\"%63[a-z0-9]", ret_key) == 1, "%s",
+                  answer);
+    free(answer);
+}
+
+static void damage_object(enum damage damage)
+{
+    char key[64], path[600], text[20002];
+    size_t len = damage == CUT ? 19999 : damage == LENGTHEN ? 20001 : 20000;
+    FILE *file;
+
+    find_key(key);
+    hft_bucket_find(&bucket, key, path);
+    if (damage == LOSE_BODY) {
+        ck_assert_int_eq(unlink(path), 0);
+        return;
+    }
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = "two\n"[i % 4];
+    text[10000] ^= damage == FLIP ? 1 : 0;
+    file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, len, file), len);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void do_damage(enum damage damage)
+{
+    char path[600], away[600];
+
+    if (damage == LOSE_ENTRY) {
+        hft_etcdctl_ok(&server, NULL, "del", ROOT "checkpoints/t1/0000000000000000002", NULL);
+    } else if (damage == AWAY) {
+        hft_bucket_stop(&bucket);
+    } else if (damage == STRANGER) {
+        hft_bucket_set(&bucket, "stranger", "");
+    } else if (damage == LOSE_BUCKET) {
+        (void)snprintf(path, sizeof path, "%s/data/checkpoints", bucket.dir);
+        (void)snprintf(away, sizeof away, "%s/away", bucket.dir);
+        ck_assert_int_eq(rename(path, away), 0);
+    } else {
+        damage_object(damage);
+    }
+}
+
+START_TEST(damage_is_found_and_passed_over)
+{
+    pid_t agentd = start_s3(NULL, ASK_LATER);
+
+    await_line("kept", "yes");
+    verify(0, "whole");
+    do_damage(DAMAGES[_i].damage);
+    verify(1, DAMAGES[_i].verified);
+    write_file("go", "");
+    await_line("back", DAMAGES[_i].back);
+    (void)stop(agentd);
+}
+END_TEST
+
+/* Old ones, and those that nobody names. */
+
+#define EIGHT                                                                                  \
+    TAKE_TASK                                                                                  \
+    "echo body >body; for i in 1 2 3 4 5 6 7 8; do " KEEP("body") "done; "                     \
+                                                                  "echo yes >kept; " STAY
+
+START_TEST(the_last_five_are_kept)
+{
+    pid_t agentd = start_s3(NULL, EIGHT);
+
+    await_line("kept", "yes");
+    await_count(count_objects, "/default/t1/", 5, "five objects");
+    verify(0, "whole");
+    (void)stop(agentd);
+}
+END_TEST
+
+/* As s3rver would have it. */
+static void leave_object(const char *name)
+{
+    char path[400], beneath[140];
+
+    (void)snprintf(path, sizeof path, "%s/data/checkpoints/holdfast/default/%s", bucket.dir,
+                   name);
+    for (char *slash = path + strlen(bucket.dir); (slash = strchr(slash + 1, '/')) != NULL;) {
+        *slash = '\0';
+        ck_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+        *slash = '/';
+    }
+    (void)snprintf(beneath, sizeof beneath,
+                   "bucket/data/checkpoints/holdfast/default/%s._S3rver_object", name);
+    write_file(beneath, "left");
+    (void)snprintf(beneath, sizeof beneath,
+                   "bucket/data/checkpoints/holdfast/default/%s._S3rver_metadata.json", name);
+    write_file(beneath, "{}");
+}
+
+START_TEST(objects_that_no_checkpoint_names_are_removed)
+{
+    pid_t agentd;
+
+    begin_leader();
+    agentd = start_s3((const char *[]){ "--store-sweep", "1s", NULL }, EIGHT);
+    await_line("kept", "yes");
+    leave_object("t9/01m7mdz22emvmymyz8bmbg7rdn");
+    leave_object("t1/01m7mdz22emvmymyz8bmbg7rdn");
+    leave_object("not-ours"); /* nor is it of a form that ours have */
+    await_count(count_objects, "01m7mdz22emvmymyz8bmbg7rdn", 0, "no leftovers");
+    await_count(count_objects, "/default/t1/", 5, "what is named");
+    ck_assert_int_eq(hft_bucket_objects(&bucket, "not-ours"), 1);
+    verify(0, "whole");
+    (void)hft_etcdctl(&server, NULL, "del", "--prefix", ROOT "checkpoints/t1/", NULL);
+    await_count(count_objects, "/default/t1/", 0, "nothing of t1");
+    expect_signed();
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(what_belongs_to_another_fleet_is_left_alone)
+{
+    pid_t agentd;
+
+    begin_leader();
+    leave_object(".holdfast-owner"); /* says "left", which is nobody here */
+    leave_object("t9/01m7mdz22emvmymyz8bmbg7rdn");
+    agentd = start_s3((const char *[]){ "--store-sweep", "1s", NULL }, EIGHT);
+    await_line("kept", "yes");
+    await_line("agentd.log", "belongs to another fleet");
+    ck_assert_int_eq(hft_bucket_objects(&bucket, "t9"), 1);
+    ck_assert_int_eq(hft_bucket_count(&bucket, "list-type"), 0);
+    (void)stop(agentd);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *stories = tcase_create("stories");
+    int rc = hft_bucket_install();
+
+    if (rc != 0)
+        return rc;
+    tcase_add_checked_fixture(stories, begin, end);
+    tcase_set_timeout(stories, 120);
+    tcase_add_test(stories, checkpoints_go_into_the_bucket_and_come_back);
+    tcase_add_test(stories, what_is_long_goes_in_parts_and_needs_no_memory);
+    tcase_add_test(stories, what_fits_goes_into_etcd_and_the_rest_into_the_bucket);
+    tcase_add_test(stories, what_is_short_goes_into_etcd_by_its_path_too);
+    tcase_add_test(stories, what_is_too_long_is_refused);
+    tcase_add_test(stories, a_successor_goes_on_from_the_bucket);
+    tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
+                        sizeof DAMAGES / sizeof DAMAGES[0]);
+    tcase_add_test(stories, the_last_five_are_kept);
+    tcase_add_test(stories, objects_that_no_checkpoint_names_are_removed);
+    tcase_add_test(stories, what_belongs_to_another_fleet_is_left_alone);
+    return hft_suite_run("agentd: s3", stories, NULL);
+}
