@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "cli/out.h"
@@ -284,8 +285,7 @@ static int print_fetched(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
                          struct cli_body_found *ret)
 {
     const char *directory = getenv("TMPDIR");
-    HF_CLEANUP_FD int file =
-        open(directory != NULL ? directory : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    HF_CLEANUP_FD int file = hf_file_open_nameless(directory != NULL ? directory : "/tmp");
     int rc = file >= 0
                  ? fetch(cli, entry, file, ret)
                  : cli_fail(cli, HF_EIO, "no file can be made for it: %s", strerror(errno));

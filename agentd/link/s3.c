@@ -245,6 +245,7 @@ static int start_helper(struct link_s3 *s3, struct helper *helper)
 {
     char path[PATH_MAX];
     int pair[2], rc = find_program(path);
+    bool spawned;
 
     if (rc != HF_OK)
         return rc;
@@ -253,6 +254,7 @@ static int start_helper(struct link_s3 *s3, struct helper *helper)
     *helper = (struct helper){ .s3 = s3, .fd = pair[0] };
     helper->process.data = helper->poll.data = helper->timer.data = helper;
     rc = spawn(helper, path, pair[1]);
+    spawned = rc == HF_OK;
     (void)close(pair[1]);
     helper->open = 3;
     s3->open += 3;
@@ -265,10 +267,10 @@ static int start_helper(struct link_s3 *s3, struct helper *helper)
     uv_unref((uv_handle_t *)&helper->process); /* nobody waits for one that is free */
     uv_unref((uv_handle_t *)&helper->poll);
     uv_unref((uv_handle_t *)&helper->timer);
-    if (rc != HF_OK) {
+    if (rc != HF_OK)
         drop_helper(helper, "");
+    if (!spawned) /* else it ends, and is reaped */
         close_handle((uv_handle_t *)&helper->process);
-    }
     return rc;
 }
 

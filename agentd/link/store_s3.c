@@ -2,7 +2,6 @@
  * writes files; what comes from memory, or is short enough to go there, passes through one that
  * is nowhere but in memory. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "agentd/link/store_private.h"
 #include "base/alloc.h"
+#include "base/file.h"
 
 enum {
     SHORT_BYTES = 64 << 10, /* that whoever verifies may want to keep */
@@ -184,7 +184,7 @@ static bool open_target(struct link_store_job *job)
         return true;
     job->file = job->want_size <= (int64_t)LINK_STORE_FILE_MAX
                     ? memfd_create("checkpoint", MFD_CLOEXEC)
-                    : open(job->store->cfg.spool, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+                    : hf_file_open_nameless(job->store->cfg.spool);
     return job->file >= 0;
 }
 

@@ -124,8 +124,9 @@ static int list(struct hf_s3 *s3, const struct s3_packet *request, struct hf_err
     int rc = names != NULL ? hf_s3_claim(s3, under, s3_packet_get(request, 1), err)
                            : hf_error_set(err, HF_ENOMEM, "out of memory");
 
-    if (rc == HF_OK)
-        rc = hf_s3_abort_old(s3, under, request->size, err);
+    /* Who may not do that may still list. */
+    if (rc == HF_OK && hf_s3_abort_old(s3, under, request->size, err) == HF_ECANCELED)
+        rc = HF_ECANCELED;
     if (rc == HF_OK)
         rc = hf_s3_list(s3, under, add_name, names, err);
     if (rc == HF_OK)

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +52,24 @@ int hf_file_write(const char *path, const void *data, size_t len, struct hf_erro
         return hf_error_set(err, HF_EIO, "%s cannot be written: %s", path, strerror(why));
     }
     return HF_OK;
+}
+
+/* Not every file system can do it at once. */
+int hf_file_open_nameless(const char *directory)
+{
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char name[PATH_MAX];
+
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    if (snprintf(name, sizeof name, "%s/.holdfast-XXXXXX", directory) >= (int)sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        (void)unlink(name);
+    return fd;
 }
 
 void hf_stdio_fill(void)

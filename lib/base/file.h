@@ -13,6 +13,10 @@
 int hf_file_write(const char *path, const void *data, size_t len,
                   struct hf_error *err) HF_MUST_CHECK;
 
+/* A file for reading and writing that has no name and goes when it is closed, on the disk of
+ * that directory. Returns its descriptor, or -1 with errno. */
+int hf_file_open_nameless(const char *directory) HF_MUST_CHECK;
+
 /* Opens /dev/null for the standard descriptors that are closed. Else they would be taken by
  * what is opened next, which then gets what is printed. First of all in main. */
 void hf_stdio_fill(void);

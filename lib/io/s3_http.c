@@ -71,7 +71,7 @@ static size_t on_download(char *data, size_t size, size_t count, void *arg)
     return answer->body.err == HF_OK ? len : 0;
 }
 
-/* Keeps the value of one header, without the quotes that an ETag has no need of here. */
+/* Keeps the value of one header. */
 static void keep_header(struct hf_bytes line, const char *name, char *out, size_t size)
 {
     const char *text = line.data;
@@ -267,8 +267,9 @@ static int explain_failure(const struct attempt *attempt, CURLcode code, struct 
 
 static bool is_passing(const struct s3_answer *answer)
 {
-    return answer->status >= 500 || answer->status == 429 || answer->status == 408 ||
-           strcmp(answer->code, "RequestTimeout") == 0 || strcmp(answer->code, "SlowDown") == 0;
+    return (answer->status >= 500 && answer->status != 501) || answer->status == 429 ||
+           answer->status == 408 || strcmp(answer->code, "RequestTimeout") == 0 ||
+           strcmp(answer->code, "SlowDown") == 0;
 }
 
 static int judge(struct attempt *attempt, CURLcode code, bool *ret_again, struct hf_error *err)
@@ -305,6 +306,7 @@ static int try(struct hf_s3 *s3, const struct s3_request *request, struct s3_ans
         return rc;
     hf_buf_clear(&answer->body);
     answer->body.limit = S3_ANSWER_MAX;
+    answer->etag[0] = '\0'; /* of an attempt before */
     if (request->begin != NULL)
         request->begin(request->arg);
     put_path(s3, request->name, &path);

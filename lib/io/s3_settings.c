@@ -6,7 +6,13 @@
 
 const char *const hf_s3_addressings[] = { "path", "virtual_host", NULL };
 
-enum { BUCKET_MIN = 3, BUCKET_MAX = 63, PREFIX_MAX = 400, ENDPOINT_MAX = 280 };
+enum {
+    BUCKET_MIN = 3,
+    BUCKET_MAX = 63,
+    PREFIX_MAX = 400,
+    ENDPOINT_MAX = 280,
+    TOKEN_MAX = 4000
+};
 
 static bool is_of(const char *text, const char *more)
 {
@@ -64,6 +70,9 @@ int hf_s3_settings_check(const struct hf_s3_settings *settings, struct hf_error 
         return hf_error_set(err, HF_EINVAL,
                             "HOLDFAST_S3_ACCESS_KEY_ID and HOLDFAST_S3_SECRET_ACCESS_KEY: "
                             "either both or none");
+    if (settings->session_token != NULL && strlen(settings->session_token) > TOKEN_MAX)
+        return hf_error_set(err, HF_EINVAL,
+                            "HOLDFAST_S3_SESSION_TOKEN: it has more than %d bytes", TOKEN_MAX);
     if (settings->access_key_id == NULL && settings->credentials_file == NULL)
         return hf_error_set(err, HF_EINVAL,
                             "checkpoints.s3.credentials_file: say where the key of the bucket "

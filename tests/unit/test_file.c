@@ -76,6 +76,24 @@ START_TEST(what_cannot_be_written_says_why)
 }
 END_TEST
 
+START_TEST(a_file_without_a_name_is_nowhere)
+{
+    HF_CLEANUP_FD int fd = hf_file_open_nameless(dir.path);
+    struct stat info;
+    char text[4] = "";
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fstat(fd, &info), 0);
+    ck_assert_uint_eq(info.st_nlink, 0);
+    ck_assert_int_eq(pwrite(fd, "one", 3, 0), 3);
+    ck_assert_int_eq(pread(fd, text, 3, 0), 3);
+    ck_assert_str_eq(text, "one");
+    ck_assert_int_eq(rmdir(dir.path), 0); /* nothing is in it */
+    ck_assert_int_lt(hf_file_open_nameless(dir.path), 0);
+    ck_assert_int_eq(mkdir(dir.path, 0700), 0);
+}
+END_TEST
+
 /* In a process of its own: the test needs its own descriptors. */
 START_TEST(closed_standard_descriptors_are_filled)
 {
@@ -120,6 +138,7 @@ int main(void)
     tcase_add_test(t, a_file_is_replaced_and_nothing_else_is_left);
     tcase_add_test(t, what_is_no_file_is_written_to_and_stays);
     tcase_add_test(t, what_cannot_be_written_says_why);
+    tcase_add_test(t, a_file_without_a_name_is_nowhere);
     tcase_add_test(t, closed_standard_descriptors_are_filled);
     tcase_add_test(t, a_program_is_found_as_a_shell_would_find_it);
     return hft_suite_run("base/file", t, NULL);

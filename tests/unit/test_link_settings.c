@@ -160,6 +160,10 @@ static const struct {
     { "checkpoints: {store: file, directory: /no/such/place}\n", HF_EIO,
       "checkpoints.directory /no/such/place: /no/such: No such file" },
     { "checkpoints.directory: /dev/null\n", HF_EIO, "/dev/null: Not a directory" },
+    { "checkpoints.store: s3\n", HF_EINVAL, "say with checkpoints.s3.bucket where" },
+    { "checkpoints: {s3: {bucket: our-own}}\n", HF_EINVAL, "checkpoints.s3.credentials_file" },
+    { "checkpoints: {s3: {bucket: our-own, credentials_file: /no/such}}\n", HF_EIO,
+      "checkpoints.s3.credentials_file /no/such: No such file" },
     { "etcd: {user: u, password_file: /no/such}\n", HF_EINVAL, "/no/such" },
     { "etcd: {endpoints: ['https://127.0.0.1:1'], cacert: /no/such}\n", HF_EINVAL, "/no/such" },
 };
