@@ -293,7 +293,7 @@ START_TEST(what_belongs_to_another_fleet_is_left_alone)
     agentd = start_s3((const char *[]){ "--store-sweep", "1s", NULL }, EIGHT);
     await_line("kept", "yes");
     await_line("agentd.log", "belongs to another fleet");
-    ck_assert_int_eq(hft_bucket_objects(&bucket, "t9"), 1);
+    ck_assert_int_eq(hft_bucket_objects(&bucket, "/t9/"), 1);
     ck_assert_int_eq(hft_bucket_count(&bucket, "list-type"), 0);
     (void)stop(agentd);
 }
