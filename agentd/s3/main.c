@@ -121,9 +121,11 @@ static int list(struct hf_s3 *s3, const struct s3_packet *request, struct hf_err
 {
     const char *under = s3_packet_get(request, 0);
     struct names *names = hf_calloc(1, sizeof *names);
-    int rc = names != NULL ? hf_s3_claim(s3, under, s3_packet_get(request, 1), err)
-                           : hf_error_set(err, HF_ENOMEM, "out of memory");
+    int rc;
 
+    if (names == NULL)
+        return hf_error_set(err, HF_ENOMEM, "out of memory");
+    rc = hf_s3_claim(s3, under, s3_packet_get(request, 1), err);
     /* Who may not do that may still list. */
     if (rc == HF_OK && hf_s3_abort_old(s3, under, request->size, err) == HF_ECANCELED)
         rc = HF_ECANCELED;
