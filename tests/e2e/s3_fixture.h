@@ -25,23 +25,30 @@
 #define STAY        "exec sleep 600"
 
 static struct hft_bucket bucket;
+static const char *authority; /* whose certificates are believed; NULL: whose the system does */
 
-static inline void write_keys(const char *id, const char *secret)
+static inline void write_lent_keys(const char *id, const char *secret, const char *token)
 {
-    char text[300];
+    char text[500];
 
     (void)snprintf(
         text, sizeof text,
         "[other]\naws_access_key_id = x\n\n[default]\n# ours\naws_access_key_id = %s\n"
-        "aws_secret_access_key=%s\n",
-        id, secret);
+        "aws_secret_access_key=%s\n%s%s\n",
+        id, secret, token != NULL ? "aws_session_token = " : "", token != NULL ? token : "");
     write_file("keys", text);
+}
+
+static inline void write_keys(const char *id, const char *secret)
+{
+    write_lent_keys(id, secret, NULL);
 }
 
 static inline void begin(void)
 {
     setup();
     variables = NULL;
+    authority = NULL;
     hft_bucket_start(&bucket, dir.path);
     write_keys(HFT_BUCKET_KEY_ID, HFT_BUCKET_SECRET);
 }
@@ -100,7 +107,7 @@ static inline void cli(struct hft_output *output, const char *verb)
 {
     hft_cli(output, server.endpoint, "checkpoint", verb, "t1", "--s3-bucket", "checkpoints",
             "--s3-endpoint", bucket.endpoint, "--s3-credentials-file", keys_file(),
-            "--s3-timeout", "2s", NULL);
+            "--s3-timeout", "2s", authority != NULL ? "--s3-cacert" : NULL, authority, NULL);
 }
 
 static inline void verify(int status, const char *part)

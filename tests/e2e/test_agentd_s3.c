@@ -1,5 +1,6 @@
 /* test_agentd_s3.c - checkpoints in a bucket: kept, given back, damaged, and swept. */
 #include "s3_fixture.h"
+#include "support/pki.h"
 
 /* What fits into one request, and what does not. */
 
@@ -35,9 +36,9 @@ START_TEST(checkpoints_go_into_the_bucket_and_come_back)
 }
 END_TEST
 
-/* 40 MiB and some: six parts. It is given by its path, and passes through nobody's memory. */
+/* 64 MiB and some: nine parts. It is given by its path, and passes through nobody's memory. */
 #define LONG                                                                                   \
-    TAKE_TASK "head -c 41943045 /dev/urandom >long; " KEEP_PATH("long") COMPARE("long") STAY
+    TAKE_TASK "head -c 67108869 /dev/urandom >long; " KEEP_PATH("long") COMPARE("long") STAY
 
 static inline long peak_of(pid_t pid)
 {
@@ -58,9 +59,9 @@ START_TEST(what_is_long_goes_in_parts_and_needs_no_memory)
     pid_t agentd = start_s3(NULL, LONG);
 
     await_line("compared", "done");
-    expect_answer("long.answer", "\"size\":\"41943045\"");
+    expect_answer("long.answer", "\"size\":\"67108869\"");
     expect_answer("compared", "as stored");
-    ck_assert_int_eq(hft_bucket_count(&bucket, "partNumber="), 6);
+    ck_assert_int_eq(hft_bucket_count(&bucket, "partNumber="), 9);
     ck_assert_int_eq(hft_bucket_uploads(&bucket), 0);
 #ifndef __SANITIZE_ADDRESS__
     {
@@ -72,7 +73,7 @@ START_TEST(what_is_long_goes_in_parts_and_needs_no_memory)
         ck_assert_msg(link > 0 && link < 40 << 10, "the link took %ld KiB", link);
     }
 #endif
-    verify(0, "41943045  s3");
+    verify(0, "67108869  s3");
     expect_signed();
     (void)stop(agentd);
 }
@@ -115,6 +116,49 @@ START_TEST(what_is_too_long_is_refused)
     expect_answer("body.answer", "413");
     ck_assert_int_eq(hft_bucket_count(&bucket, "PUT"), 0);
     (void)stop(agentd);
+}
+END_TEST
+
+/* The server has a certificate of an authority that the system does not know. */
+START_TEST(a_server_is_believed_by_its_certificate)
+{
+    struct hft_pki pki;
+    pid_t agentd;
+
+    hft_pki_init(&pki);
+    hft_bucket_stop(&bucket);
+    hft_bucket_start_tls(&bucket, dir.path, pki.server.cert, pki.server.key);
+    authority = pki.ca;
+    write_file("go", "");
+    agentd = start_s3((const char *[]){ "--s3-cacert", pki.ca, NULL }, TWO);
+    await_line("compared", "done");
+    expect_answer("compared", "as stored");
+    verify(0, "whole");
+    expect_signed();
+    authority = NULL;
+    verify(1, "checkpoints.s3.cacert names who is believed");
+    (void)stop(agentd);
+    hft_pki_done(&pki);
+}
+END_TEST
+
+START_TEST(a_server_that_is_not_believed_is_told_nothing)
+{
+    struct hft_pki pki, other;
+    pid_t agentd;
+
+    hft_pki_init(&pki);
+    hft_pki_init(&other);
+    hft_bucket_stop(&bucket);
+    hft_bucket_start_tls(&bucket, dir.path, pki.server.cert, pki.server.key);
+    agentd = start_s3((const char *[]){ "--s3-cacert", other.ca, NULL },
+                      TAKE_TASK "echo x >one; " KEEP("one") "mv one.answer told; " STAY);
+    await_line("told", "503");
+    expect_answer("told", "checkpoints.s3.cacert names who is believed");
+    ck_assert_int_eq(hft_bucket_count(&bucket, ""), 0);
+    (void)stop(agentd);
+    hft_pki_done(&other);
+    hft_pki_done(&pki);
 }
 END_TEST
 
@@ -313,6 +357,8 @@ int main(void)
     tcase_add_test(stories, what_fits_goes_into_etcd_and_the_rest_into_the_bucket);
     tcase_add_test(stories, what_is_short_goes_into_etcd_by_its_path_too);
     tcase_add_test(stories, what_is_too_long_is_refused);
+    tcase_add_test(stories, a_server_is_believed_by_its_certificate);
+    tcase_add_test(stories, a_server_that_is_not_believed_is_told_nothing);
     tcase_add_test(stories, a_successor_goes_on_from_the_bucket);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
                         sizeof DAMAGES / sizeof DAMAGES[0]);

@@ -75,6 +75,30 @@ START_TEST(keys_can_be_renewed)
 }
 END_TEST
 
+/* A key that is only lent comes with a token, which is signed as well: the bucket refuses what
+ * it finds in a request and not in its signature. */
+START_TEST(a_lent_key_goes_with_its_token)
+{
+    pid_t agentd;
+
+    hft_bucket_set(&bucket, "token", "FwoGZXIvYXdzE/+a==");
+    write_lent_keys(HFT_BUCKET_KEY_ID, HFT_BUCKET_SECRET, "another");
+    agentd = start_s3(NULL, TAKE_TASK "head -c 9000000 /dev/urandom >one; " KEEP_PATH(
+                                "one") "mv one.answer told; " AFTER("go") KEEP_PATH("one")
+                                COMPARE("one") STAY);
+    await_line("told", "503");
+    expect_answer("told", "is over: renew it");
+    write_lent_keys(HFT_BUCKET_KEY_ID, HFT_BUCKET_SECRET, "FwoGZXIvYXdzE/+a==");
+    write_file("go", "");
+    await_line("compared", "done");
+    expect_answer("one.answer", "201");
+    expect_answer("compared", "as stored");
+    verify(0, "whole");
+    ck_assert_int_eq(hft_bucket_count(&bucket, " 403"), 1); /* that of before */
+    (void)stop(agentd);
+}
+END_TEST
+
 /* Keys may stand in the environment; the agent has one, too, and sees nothing of them. */
 START_TEST(agents_see_no_keys)
 {
@@ -232,6 +256,7 @@ int main(void)
     tcase_add_loop_test(stories, who_is_refused_is_told_why, 0,
                         sizeof REFUSALS / sizeof REFUSALS[0]);
     tcase_add_test(stories, keys_can_be_renewed);
+    tcase_add_test(stories, a_lent_key_goes_with_its_token);
     tcase_add_test(stories, agents_see_no_keys);
     tcase_add_test(stories, an_upload_that_fails_leaves_nothing);
     tcase_add_test(stories, a_failure_that_comes_with_200_is_one);

@@ -55,10 +55,18 @@ static bool is_ready(void *arg)
     return access(path, F_OK) == 0;
 }
 
-void hft_bucket_start(struct hft_bucket *bucket, const char *dir)
+void hft_bucket_start_tls(struct hft_bucket *bucket, const char *dir, const char *cert,
+                          const char *key)
 {
-    const char *argv[] = { "python3",   HERE "/bucket.py", HOLDFAST_BUCKET_DIR,
-                           bucket->dir, HFT_BUCKET_KEY_ID, HFT_BUCKET_SECRET,
+    const char *argv[] = { "python3",
+                           "-B", /* nothing is written beside the sources */
+                           HERE "/bucket.py",
+                           HOLDFAST_BUCKET_DIR,
+                           bucket->dir,
+                           HFT_BUCKET_KEY_ID,
+                           HFT_BUCKET_SECRET,
+                           cert,
+                           key,
                            NULL };
     char path[400], *port;
 
@@ -68,10 +76,15 @@ void hft_bucket_start(struct hft_bucket *bucket, const char *dir)
     hft_wait_or_fail(is_ready, bucket, START_MS, "a bucket");
     path_in(bucket, "port", path);
     port = hft_read_text(path, NULL);
-    (void)snprintf(bucket->endpoint, sizeof bucket->endpoint, "http://127.0.0.1:%ld",
-                   strtol(port, NULL, 10));
+    (void)snprintf(bucket->endpoint, sizeof bucket->endpoint, "%s://127.0.0.1:%ld",
+                   cert != NULL ? "https" : "http", strtol(port, NULL, 10));
     free(port);
     ck_assert_int_eq(unlink(path), 0);
+}
+
+void hft_bucket_start(struct hft_bucket *bucket, const char *dir)
+{
+    hft_bucket_start_tls(bucket, dir, NULL, NULL);
 }
 
 void hft_bucket_stop(struct hft_bucket *bucket)

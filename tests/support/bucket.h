@@ -22,6 +22,9 @@ int hft_bucket_install(void);
 
 /* Begins in the directory `dir`/bucket. */
 void hft_bucket_start(struct hft_bucket *bucket, const char *dir);
+/* Over TLS, with that certificate (PEM files). */
+void hft_bucket_start_tls(struct hft_bucket *bucket, const char *dir, const char *cert,
+                          const char *key);
 void hft_bucket_stop(struct hft_bucket *bucket);
 
 /* A fault of bucket.py, and its end. */

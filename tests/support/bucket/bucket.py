@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""bucket.py NODE_DIR DIRECTORY KEY_ID SECRET - a bucket for tests.
+"""bucket.py NODE_DIR DIRECTORY KEY_ID SECRET [CERTIFICATE KEY] - a bucket for tests, over TLS if it has
+a certificate.
 
 s3rver does the work (NODE_DIR has its node_modules). It believes every signature, so this stands
-in front of it and does not: Signature Version 4 once more, from Amazon's specification alone, and
-held against Amazon's published examples before the first request. What s3rver cannot (abort an
-upload, list uploads) is done here, in its own files.
+in front of it and does not (sigv4.py, held against Amazon's published examples before the first
+request). What s3rver cannot (abort an upload, list uploads) is done here, in its own files.
 
 In DIRECTORY: `port` appears when everything is ready; `log` has one line per request; a file of
 these names is a fault, and goes when it has happened as often as it says:
@@ -16,20 +16,23 @@ these names is a fault, and goes when it has happened as often as it says:
     stall N    nobody is answered who sends a part from number N on (stays)
     hang       nobody is answered (stays)   skew       the clock is an hour ahead (stays)
     old        uploads are two days old (stays)
+    token T    the key is only lent, and T goes with it (stays)
     stranger   whoever asks for an object gets a page of somebody in between (stays)
 """
-import hashlib
 import hmac
 import http.client
 import http.server
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import threading
 import time
 import urllib.parse
+
+from sigv4 import check_examples, digest, signature
 
 BUCKET = 'checkpoints'
 REGION = 'us-east-1'
@@ -40,57 +43,6 @@ lock = threading.Lock()
 
 
 # The signature.
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def encode(text):
-    return urllib.parse.quote(text, safe='-_.~')
-
-
-def canonical_query(query):
-    pairs = urllib.parse.parse_qsl(query, keep_blank_values=True)
-    return '&'.join('='.join(pair) for pair in sorted((encode(k), encode(v)) for k, v in pairs))
-
-
-def canonical_path(path):
-    return '/'.join(encode(urllib.parse.unquote(part)) for part in path.split('/'))
-
-
-def signature(secret, method, target, headers, names, payload, scope, stamp):
-    path, _, query = target.partition('?')
-    lines = ['%s:%s\n' % (name, ' '.join(headers.get(name, '').split())) for name in names]
-    request = '\n'.join([method, canonical_path(path), canonical_query(query), ''.join(lines),
-                         ';'.join(names), payload])
-    text = '\n'.join(['AWS4-HMAC-SHA256', stamp, '/'.join(scope), digest(request.encode())])
-    key = ('AWS4' + secret).encode()
-    for step in [*scope, text]:
-        key = hmac.new(key, step.encode(), hashlib.sha256).digest()
-    return key.hex()
-
-
-def check_examples():
-    """Amazon's, from the API reference of S3."""
-    scope = ['20130524', 'us-east-1', 's3', 'aws4_request']
-    stamp = '20130524T000000Z'
-    empty = digest(b'')
-    common = {'host': 'examplebucket.s3.amazonaws.com', 'x-amz-content-sha256': empty,
-              'x-amz-date': stamp}
-    examples = [
-        ('/test.txt', {'range': 'bytes=0-9'},
-         'f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41'),
-        ('/?lifecycle', {},
-         'fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543'),
-        ('/?max-keys=2&prefix=J', {},
-         '34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7'),
-    ]
-    for target, more, want in examples:
-        headers = {**common, **more}
-        got = signature('wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY', 'GET', target, headers,
-                        sorted(headers), empty, scope, stamp)
-        assert got == want, (target, got, want)
-
 
 def refusal(method, target, headers, body):
     """None, or what is wrong with a request, as S3 calls it."""
@@ -106,6 +58,9 @@ def refusal(method, target, headers, body):
         return 'InvalidAccessKeyId'
     if scope[1] != REGION:
         return 'AuthorizationHeaderMalformed'
+    token = wanted_token()
+    if token is not None and headers.get('x-amz-security-token') != token:
+        return 'InvalidToken'
     now = time.time() + (3600 if fault('skew') else 0)
     then = time.mktime(time.strptime(stamp, '%Y%m%dT%H%M%SZ')) - time.timezone
     if abs(now - then) > 900 or scope[0] != stamp[:8]:
@@ -121,6 +76,14 @@ def refusal(method, target, headers, body):
 
 
 # Faults.
+
+def wanted_token():
+    try:
+        with open(os.path.join(DIRECTORY, 'token')) as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
 
 def fault(name, number=None):
     """Whether it is to happen, once more; one that stays has no count, or has a number to reach."""
@@ -251,7 +214,8 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # who is killed says no goodbye
+        # Who is killed says no goodbye, and who does not believe us says so.
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):
             super().handle_error(request, client_address)
 
 
@@ -263,6 +227,12 @@ node = subprocess.Popen(['node', os.path.join(here, 's3rver.cjs'), DATA, BUCKET]
                         env={**os.environ, 'NODE_PATH': os.path.join(NODE_DIR, 'node_modules')})
 PORT = int(node.stdout.readline())
 server = Server(('127.0.0.1', 0), Handler)
+if len(sys.argv) > 5:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*sys.argv[5:7])
+    # The handshake belongs into the thread of its connection: a client that makes none is not waited for.
+    server.socket = context.wrap_socket(server.socket, server_side=True,
+                                        do_handshake_on_connect=False)
 with open(os.path.join(DIRECTORY, 'port.new'), 'w') as file:
     file.write('%d\n' % server.server_address[1])
 os.rename(os.path.join(DIRECTORY, 'port.new'), os.path.join(DIRECTORY, 'port'))
