@@ -587,6 +587,7 @@ static int open_parts(struct link *link)
                                        .directory = directory,
                                        .choice = link->settings->store,
                                        .s3 = &link->settings->s3,
+                                       .s3_idle = link->settings->s3_idle,
                                        .spool = hello->state_dir };
     int rc = hf_connect_new(&link->loop, &etcd, &link->etcd, &link->why);
 

@@ -26,7 +26,7 @@ struct helper {
     struct link_s3_job *job; /* NULL: it is free */
     uv_process_t process;
     uv_poll_t poll;
-    uv_timer_t timer; /* of the job */
+    uv_timer_t timer; /* of the job; without one, of its rest */
     int fd;           /* -1: there is no such helper */
     unsigned open;    /* handles that are not closed yet */
 };
@@ -34,6 +34,7 @@ struct helper {
 struct link_s3 {
     uv_loop_t *loop;
     const struct hf_s3_settings *settings;
+    hf_ms idle; /* that a helper without work stays */
     struct link_s3_job *first, **end;
     size_t waiting;
     bool closing;
@@ -68,12 +69,15 @@ static void close_handle(uv_handle_t *handle)
         uv_close(handle, on_closed);
 }
 
+static void on_idle(uv_timer_t *timer);
+
 static void finish(struct helper *helper, int err, const char *text)
 {
     struct link_s3_job *job = helper->job;
 
     helper->job = NULL;
-    (void)uv_timer_stop(&helper->timer);
+    if (helper->fd >= 0)
+        (void)uv_timer_start(&helper->timer, on_idle, (uint64_t)helper->s3->idle, 0);
     uv_unref((uv_handle_t *)&helper->poll);
     job->fn(job, err, text);
 }
@@ -119,6 +123,12 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
     (void)status;
     drop_helper(helper, number != 0 ? "it was killed" : "it ended");
     close_handle((uv_handle_t *)process);
+}
+
+/* It goes when it sees its socket closed. */
+static void on_idle(uv_timer_t *timer)
+{
+    drop_helper(timer->data, "");
 }
 
 static void on_late(uv_timer_t *timer)
@@ -339,7 +349,8 @@ static void go_on(struct link_s3 *s3)
 
 /* From outside. */
 
-int link_s3_new(uv_loop_t *loop, const struct hf_s3_settings *settings, struct link_s3 **ret_s3)
+int link_s3_new(uv_loop_t *loop, const struct hf_s3_settings *settings, hf_ms idle,
+                struct link_s3 **ret_s3)
 {
     struct link_s3 *s3 = hf_calloc(1, sizeof *s3);
 
@@ -347,6 +358,7 @@ int link_s3_new(uv_loop_t *loop, const struct hf_s3_settings *settings, struct l
         return HF_ENOMEM;
     s3->loop = loop;
     s3->settings = settings;
+    s3->idle = idle;
     s3->end = &s3->first;
     for (size_t i = 0; i < MOST_HELPERS; i++)
         s3->helpers[i].fd = -1;

@@ -1,8 +1,8 @@
 /* s3.h - the helpers that talk to an S3 server, and what waits for one.
  *
  * A helper (agentd/s3) is a process, started when there is something to do and none is free; it
- * does one thing at a time, and ends by itself when there was nothing for a while. One that
- * dies costs nothing: what it was at is given to another, once. */
+ * does one thing at a time, and is let go when there was nothing for a while. One that dies
+ * costs nothing: what it was at is given to another, once. */
 #ifndef LINK_S3_H
 #define LINK_S3_H
 
@@ -35,8 +35,8 @@ struct link_s3_job {
     unsigned tries;
 };
 
-/* The settings are borrowed. */
-int link_s3_new(uv_loop_t *loop, const struct hf_s3_settings *settings,
+/* The settings are borrowed. A helper without work stays for `idle`. */
+int link_s3_new(uv_loop_t *loop, const struct hf_s3_settings *settings, hf_ms idle,
                 struct link_s3 **ret_s3) HF_MUST_CHECK;
 
 /* Ends the helpers. Whatever is under way or waits is told HF_EAGAIN, from inside this call;

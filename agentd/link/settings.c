@@ -260,6 +260,16 @@ static const struct hf_option TABLE[] = {
     },
     HF_S3_OPTIONS(struct link_settings),
     {
+        .key = "checkpoints.s3.idle",
+        .flag = "s3-idle",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_settings, s3_idle),
+        .min = 100,
+        .max = 3600000,
+        .preset = "30s",
+        .help = "How long a process that talks to the bucket stays when it has nothing to do.",
+    },
+    {
         .key = "launchers",
         .value = "FILE,...",
         HF_OPTION_FIELD(STRINGS, struct link_settings, launcher_files),

@@ -59,6 +59,7 @@ struct link_settings {
     int64_t keys_max; /* of etcd, that are followed */
     const char *store_dir;
     struct hf_s3_settings s3;
+    hf_ms s3_idle;
     struct hf_strings launcher_files;
     struct hf_strings agent_files;
 

@@ -330,7 +330,7 @@ int link_store_new(const struct link_store_config *cfg, struct link_store **ret_
     }
     rc = open_root(store, err);
     if (rc == HF_OK && cfg->s3 != NULL && cfg->s3->bucket != NULL)
-        rc = link_s3_new(cfg->loop, cfg->s3, &store->s3);
+        rc = link_s3_new(cfg->loop, cfg->s3, cfg->s3_idle, &store->s3);
     if (rc != HF_OK) {
         link_store_free(store);
         return rc;

@@ -37,6 +37,7 @@ struct link_store_config {
     const char *directory;           /* of the store `file`; made when it is not there */
     enum link_store_choice choice;   /* where new bodies go */
     const struct hf_s3_settings *s3; /* borrowed; without a bucket there is no such store */
+    hf_ms s3_idle;                   /* that a helper without work stays */
     const char *spool;               /* directory for what comes out of it and is long */
 };
 

@@ -1,5 +1,5 @@
 /* agentd-s3: stores, reads and removes objects for the link, which starts it when there is
- * something to do. It ends when it had nothing to do for a while, and when the link is gone. */
+ * something to do. It ends when the link closes its end of their socket, or is gone. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "io/s3.h"
 #include "io/secret.h"
 
-enum { SOCKET = STDIN_FILENO, IDLE_MS = 30000, NAMES_ROOM = 8192 };
+enum { SOCKET = STDIN_FILENO, NAMES_ROOM = 8192 };
 
 /* Aligned, and large enough for every packet. */
 union room {
@@ -161,16 +161,11 @@ static int serve(struct helper *helper, int file)
     return answer(rc, &err, &object);
 }
 
-/* The next request. 1: it is there; 0: none came for long, or never will; -1: something else
- * came. */
+/* The next request. 1: it is there; 0: none will come; -1: something else came. */
 static int receive(union room *room, int *ret_file)
 {
-    struct pollfd link = { .fd = SOCKET, .events = POLLIN };
-    ssize_t len;
+    ssize_t len = s3_packet_receive(SOCKET, room, sizeof *room, ret_file);
 
-    if (poll(&link, 1, IDLE_MS) <= 0)
-        return 0;
-    len = s3_packet_receive(SOCKET, room, sizeof *room, ret_file);
     if (len <= 0)
         return len == 0 ? 0 : -1;
     return s3_packet_check(room, (size_t)len) == NULL ? 1 : -1;

@@ -119,6 +119,31 @@ START_TEST(what_is_too_long_is_refused)
 }
 END_TEST
 
+static bool has_no_helper(void *arg)
+{
+    (void)arg;
+    return count_helpers() == 0;
+}
+
+/* And the next checkpoint has another one. */
+START_TEST(a_helper_without_work_goes)
+{
+    pid_t agentd = start_s3((const char *[]){ "--s3-idle", "100ms", NULL },
+                            TAKE_TASK "echo one >one; echo two >two; " KEEP("one") AFTER("go")
+                                KEEP("two") COMPARE("two") STAY);
+
+    await_line("one.answer", "201");
+    hft_wait_or_fail(has_no_helper, NULL, STEP_MS, "no helper");
+    write_file("go", "");
+    await_line("compared", "done");
+    expect_answer("two.answer", "201");
+    expect_answer("compared", "as stored");
+    hft_wait_or_fail(has_no_helper, NULL, STEP_MS, "no helper");
+    ck_assert_int_eq(hft_bucket_count(&bucket, "PUT"), 2); /* nothing was done twice */
+    (void)stop(agentd);
+}
+END_TEST
+
 /* The server has a certificate of an authority that the system does not know. */
 START_TEST(a_server_is_believed_by_its_certificate)
 {
@@ -357,6 +382,7 @@ int main(void)
     tcase_add_test(stories, what_fits_goes_into_etcd_and_the_rest_into_the_bucket);
     tcase_add_test(stories, what_is_short_goes_into_etcd_by_its_path_too);
     tcase_add_test(stories, what_is_too_long_is_refused);
+    tcase_add_test(stories, a_helper_without_work_goes);
     tcase_add_test(stories, a_server_is_believed_by_its_certificate);
     tcase_add_test(stories, a_server_that_is_not_believed_is_told_nothing);
     tcase_add_test(stories, a_successor_goes_on_from_the_bucket);
