@@ -281,7 +281,8 @@ void hf_row_retry(struct hf_plan *plan, const struct hf_seen_task *task,
 /* remove an agent: live absent, M(spec). All its keys. */
 void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct hf_seen *spec);
 
-/* sweep: L, live absent, M(spec). All keys of a transient agent that is over. */
+/* sweep: L, live absent, M(spec). All keys of a transient agent that is over, but for what a
+ * person wants of it. */
 void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *agent,
                   const struct hf_seen *spec);
 

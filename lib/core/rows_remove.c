@@ -10,7 +10,6 @@ static void delete_agent(struct hf_plan *plan, const char *agent, const struct h
     hf_plan_delete(plan, SPEC(agent));
     hf_plan_delete(plan, REPORT(agent));
     hf_plan_delete(plan, EXIT(agent));
-    hf_plan_delete(plan, WANTED(agent));
     hf_plan_delete(plan, HEALTH(agent));
 }
 
@@ -18,8 +17,11 @@ void hf_row_remove_agent(struct hf_plan *plan, const char *agent, const struct h
 {
     hf_plan_begin_row(plan, HF_ROW_REMOVE_AGENT);
     delete_agent(plan, agent, spec);
+    hf_plan_delete(plan, WANTED(agent));
 }
 
+/* What a person wants is a person's to take back: an agent that was stopped on purpose would be
+ * started by whoever runs one of its name next. */
 void hf_row_sweep(struct hf_plan *plan, const struct hf_term *term, const char *agent,
                   const struct hf_seen *spec)
 {

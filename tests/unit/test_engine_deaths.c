@@ -420,8 +420,26 @@ START_TEST(what_was_transient_is_swept)
     expect("");
     pass(1);
     expect("agent a: delete agents/a/spec, delete agents/a/report, delete agents/a/exit, "
-           "delete wanted/a, delete health/a (it was transient, and its end is long ago)\n");
+           "delete health/a (it was transient, and its end is long ago)\n");
     ck_assert_str_eq(get("health/a"), "");
+}
+END_TEST
+
+/* It is a person's, and by itself no agent that anything would be done about. */
+START_TEST(what_is_wanted_of_who_is_swept_stays)
+{
+    put("agents/a/spec", "{\"role\":\"r\",\"launcher\":\"w\",\"transient\":true}");
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    agent_ends("a", "terminated");
+    pass(600000);
+    ignore();
+    ck_assert_str_eq(get("agents/a/spec"), "");
+    ck_assert_str_eq(get("wanted/a"), "{\"state\":\"stopped\"}");
+    pass(7200000);
+    expect("");
+    put("agents/a/spec", "{\"role\":\"r\",\"launcher\":\"w\",\"transient\":true}");
+    pass(1000);
+    expect("agent a: put health/a (it is wanted stopped)\n");
 }
 END_TEST
 
@@ -499,6 +517,7 @@ int main(void)
     tcase_add_test(t, what_holds_through_an_outage_is_left_alone_until_its_host_is_back);
     tcase_add_test(t, others_start_what_is_external);
     tcase_add_test(t, what_was_transient_is_swept);
+    tcase_add_test(t, what_is_wanted_of_who_is_swept_stays);
     tcase_add_test(t, what_is_transient_and_has_not_begun_yet_is_not_swept);
     tcase_add_test(t, what_is_transient_is_not_swept_because_it_was_known_before_its_spec);
     tcase_add_test(t, a_stall_of_our_own_begins_every_suspicion_anew);
