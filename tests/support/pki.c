@@ -124,11 +124,37 @@ void hft_pki_init(struct hft_pki *pki)
     issue(pki, "server", DAY_S, "IP:127.0.0.1,IP:::1,DNS:localhost", &pki->server);
 }
 
+static FILE *open_pem(const char *directory, const char *name)
+{
+    char path[HFT_PKI_PATH_MAX];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    return file;
+}
+
+void hft_pki_borrow(struct hft_pki *pki, const char *directory)
+{
+    FILE *cert = open_pem(directory, "ca.crt"), *key = open_pem(directory, "ca.key");
+
+    *pki = (struct hft_pki){ .borrowed = true };
+    (void)snprintf(pki->dir.path, sizeof pki->dir.path, "%s", directory);
+    (void)snprintf(pki->ca, sizeof pki->ca, "%s/ca.crt", directory);
+    pki->authority = PEM_read_X509(cert, NULL, NULL, NULL);
+    pki->authority_key = PEM_read_PrivateKey(key, NULL, NULL, NULL);
+    ck_assert(pki->authority != NULL && pki->authority_key != NULL);
+    (void)fclose(cert);
+    (void)fclose(key);
+}
+
 void hft_pki_done(struct hft_pki *pki)
 {
     X509_free(pki->authority);
     EVP_PKEY_free(pki->authority_key);
-    hft_tempdir_done(&pki->dir);
+    if (!pki->borrowed)
+        hft_tempdir_done(&pki->dir);
 }
 
 void hft_pki_issue(struct hft_pki *pki, const char *name, long lifetime_s,

@@ -2,6 +2,8 @@
 #ifndef HFT_PKI_H
 #define HFT_PKI_H
 
+#include <stdbool.h>
+
 #include "support/etcd.h"
 #include "support/tempdir.h"
 
@@ -19,10 +21,14 @@ struct hft_pki {
     struct hft_cert server;    /* for 127.0.0.1, ::1 and localhost; lives a day */
     struct x509_st *authority;
     struct evp_pkey_st *authority_key;
-    long serial; /* of the last certificate */
+    long serial;   /* of the last certificate */
+    bool borrowed; /* the directory is somebody else's */
 };
 
 void hft_pki_init(struct hft_pki *pki);
+/* The same with an authority that is there already, as ca.crt and ca.key in that directory,
+ * where certificates will be written, too. It has no server. */
+void hft_pki_borrow(struct hft_pki *pki, const char *directory);
 void hft_pki_done(struct hft_pki *pki);
 
 /* A client certificate for `name` (its CN, and the name of its files), valid for `lifetime_s`

@@ -1,0 +1,541 @@
+/* Client certificates and etcd's roles, as examples/etcd makes them: each role may do what the
+ * table in docs/keys.md says and nothing else, that is enough for every program, and a
+ * certificate is renewed under an agentd that runs. */
+#include <check.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "support/fleet.h"
+#include "support/pki.h"
+#include "support/proxy.h"
+#include "support/suite.h"
+#include "support/wait.h"
+
+#define SCRIPTS HOLDFAST_SOURCE_DIR "/examples/etcd/"
+#define DATA    "/holdfast-data/default/"
+
+enum { STEPS = 8, MOST_WORDS = 16 };
+
+static const char *const ROLES[] = { "controller", "agentd", "submitter", "operator",
+                                     "viewer" };
+enum { ROLE_COUNT = sizeof ROLES / sizeof ROLES[0] };
+
+static struct hft_fleet fleet; /* on an etcd that demands certificates */
+static struct hft_tempdir dir; /* of all certificates */
+static struct hft_cert server_cert, root;
+static char ca[HFT_PKI_PATH_MAX];
+static struct hft_etcd_tls tls;
+
+static struct hft_cert cert_of(const char *name)
+{
+    struct hft_cert cert;
+
+    (void)snprintf(cert.cert, sizeof cert.cert, "%s/%s.crt", dir.path, name);
+    (void)snprintf(cert.key, sizeof cert.key, "%s/%s.key", dir.path, name);
+    return cert;
+}
+
+/* The scripts. */
+
+/* Runs one of them with the certificate of `who` in its environment. */
+static struct hft_output script(const char *name, const char *who, ...)
+{
+    struct hft_cert cert = cert_of(who);
+    char path[sizeof SCRIPTS + 32], endpoints[200], cacert[HFT_PKI_PATH_MAX + 32],
+        file[HFT_PKI_PATH_MAX + 32], key[HFT_PKI_PATH_MAX + 32];
+    const char *env[] = { endpoints, cacert, file, key, NULL };
+    const char *words[MOST_WORDS] = { path };
+    struct hft_output output = { 0 };
+    va_list more;
+
+    (void)snprintf(path, sizeof path, SCRIPTS "%s", name);
+    (void)snprintf(endpoints, sizeof endpoints, "ETCDCTL_ENDPOINTS=%s", fleet.etcd.endpoint);
+    (void)snprintf(cacert, sizeof cacert, "ETCDCTL_CACERT=%s", ca);
+    (void)snprintf(file, sizeof file, "ETCDCTL_CERT=%s", cert.cert);
+    (void)snprintf(key, sizeof key, "ETCDCTL_KEY=%s", cert.key);
+    va_start(more, who);
+    for (size_t i = 1; (words[i] = va_arg(more, const char *)) != NULL; i++)
+        ck_assert_uint_lt(i + 1, MOST_WORDS);
+    va_end(more);
+    hft_process_run(words, env, &output);
+    return output;
+}
+
+static void expect_output(struct hft_output output, int status, const char *part)
+{
+    ck_assert_msg(output.status == status, "exited with %d: %s%s", output.status, output.out,
+                  output.err);
+    ck_assert_msg(strstr(output.out, part) != NULL || strstr(output.err, part) != NULL,
+                  "does not say \"%s\": %s%s", part, output.out, output.err);
+    hft_output_done(&output);
+}
+
+static void certify(const char *name)
+{
+    expect_output(script("certificates.sh", "root", dir.path, "client", name, NULL), 0,
+                  "valid for 30 days");
+}
+
+static void make_certificates(void)
+{
+    (void)snprintf(ca, sizeof ca, "%s/ca.crt", dir.path);
+    expect_output(script("certificates.sh", "root", dir.path, "authority", NULL), 0, "made");
+    expect_output(script("certificates.sh", "root", dir.path, "server", "m1", "IP:127.0.0.1",
+                         "DNS:localhost", NULL),
+                  0, "valid for 30 days");
+    certify("root");
+    for (size_t i = 0; i < ROLE_COUNT; i++)
+        certify(ROLES[i]);
+}
+
+static struct hf_etcd_config config_of(const struct hft_cert *cert)
+{
+    static const char *endpoints[1];
+
+    endpoints[0] = fleet.etcd.endpoint;
+    return (struct hf_etcd_config){ .endpoints = endpoints,
+                                    .endpoint_count = 1,
+                                    .cacert = ca,
+                                    .cert = cert->cert,
+                                    .key = cert->key,
+                                    .timeout = hft_patience(0) };
+}
+
+/* An etcd that demands certificates, without roles yet. */
+static void setup_bare(void)
+{
+    struct hf_etcd_config cfg;
+
+    hft_tempdir_init(&dir);
+    make_certificates();
+    server_cert = cert_of("m1");
+    root = cert_of("root");
+    tls = (struct hft_etcd_tls){ .ca = ca,
+                                 .cert = server_cert.cert,
+                                 .key = server_cert.key,
+                                 .client_cert = root.cert,
+                                 .client_key = root.key };
+    fleet = (struct hft_fleet){ .ttl = HFT_FLEET_TTL_MS, .role = "r", .agent_options = "" };
+    hft_etcd_start(&fleet.etcd, &(struct hft_etcd_options){ .no_fsync = true, .tls = &tls });
+    (void)snprintf(fleet.endpoint, sizeof fleet.endpoint, "%s", fleet.etcd.endpoint);
+    (void)snprintf(fleet.ledger, sizeof fleet.ledger, "%s/ledger", fleet.etcd.dir.path);
+    cfg = config_of(&root);
+    hft_client_open_with(&fleet.hand, &cfg);
+}
+
+/* The same with everything that the scripts make. */
+static void setup(void)
+{
+    setup_bare();
+    expect_output(script("roles.sh", "root", "roles", NULL), 0, "as they should be");
+    for (size_t i = 0; i < ROLE_COUNT; i++)
+        expect_output(script("roles.sh", "root", "user", ROLES[i], ROLES[i], NULL), 0, "made");
+    expect_output(script("roles.sh", "root", "enable", NULL), 0, "authentication is on");
+}
+
+static void teardown(void)
+{
+    for (unsigned i = 0; i < HFT_FLEET_SIZE; i++) {
+        if (fleet.hosts[i].pid != 0)
+            hft_fleet_lose_host(&fleet, i);
+        if (fleet.controllers[i].pid != 0)
+            hft_program_kill(&fleet.controllers[i]);
+    }
+    hft_client_close(&fleet.hand);
+    hft_etcd_done(&fleet.etcd);
+    hft_tempdir_done(&dir);
+}
+
+/* What the scripts say of themselves. */
+
+START_TEST(the_scripts_may_be_repeated_and_undo_what_is_too_much)
+{
+    static const char DONE[] = "namespace default: the roles are as they should be\n";
+    HF_CLEANUP_FREE char *before = NULL, *after = NULL;
+    HFT_CLEANUP_OUTPUT struct hft_output again = { 0 };
+
+    expect_output(script("roles.sh", "root", "roles", NULL), 0,
+                  "role holdfast-default-viewer: made");
+    again = script("roles.sh", "root", "roles", NULL);
+    ck_assert_str_eq(again.out, DONE);
+    hft_etcdctl_ok(&fleet.etcd, &before, "role", "get", "holdfast-default-viewer", NULL);
+    hft_etcdctl_ok(&fleet.etcd, NULL, "role", "grant-permission", "holdfast-default-viewer",
+                   "--prefix", "readwrite", "/holdfast/default/", NULL);
+    hft_etcdctl_ok(&fleet.etcd, NULL, "role", "grant-permission", "holdfast-default-viewer",
+                   "--from-key", "read", "b", NULL);
+    hft_etcdctl_ok(&fleet.etcd, NULL, "role", "grant-permission", "holdfast-default-viewer",
+                   "write", "/holdfast/default/meta", NULL);
+    expect_output(script("roles.sh", "root", "roles", NULL), 0,
+                  "role holdfast-default-viewer: may no longer use /holdfast/default/meta");
+    hft_etcdctl_ok(&fleet.etcd, &after, "role", "get", "holdfast-default-viewer", NULL);
+    ck_assert_str_eq(before, after);
+
+    expect_output(script("roles.sh", "root", "user", "eve", "agentd", NULL), 0,
+                  "user eve: is holdfast-default-agentd");
+    expect_output(script("roles.sh", "root", "user", "eve", "viewer", NULL), 0,
+                  "user eve: is no longer holdfast-default-agentd");
+    expect_output(script("roles.sh", "root", "user", "eve", "king", NULL), 2, "no role king");
+    expect_output(script("roles.sh", "root", "--namespace", "two", "roles", NULL), 0,
+                  "role holdfast-two-agentd: made");
+    /* Who is not root would lock everybody out. */
+    expect_output(script("roles.sh", "viewer", "enable", NULL), 1, "is not root's");
+    expect_output(script("roles.sh", "root", "enable", NULL), 0, "authentication is on");
+    expect_output(script("roles.sh", "root", "enable", NULL), 0, "authentication is on");
+    expect_output(script("roles.sh", "root", "show", NULL), 0, "held by eve");
+    certify("eve");
+    expect_output(script("roles.sh", "eve", "roles", NULL), 1, "permission denied");
+    expect_output(script("roles.sh", "root", "--help", NULL), 0, "usage:");
+    expect_output(script("certificates.sh", "root", "--help", NULL), 0, "usage:");
+}
+END_TEST
+
+/* The table. */
+
+enum { R = 1, W = 2, RW = R | W };
+
+static const struct {
+    const char *key;
+    unsigned may[ROLE_COUNT]; /* as in ROLES */
+} TABLE[] = {
+    { HFT_ROOT "meta", { RW, R, 0, R, R } },
+    { HFT_ROOT "hosts/h/record", { RW, RW, 0, RW, R } },
+    { HFT_ROOT "hosts/h/live", { RW, RW, 0, RW, R } },
+    { HFT_ROOT "agents/a/spec", { RW, RW, 0, RW, R } },
+    { HFT_ROOT "agents/a/live", { RW, RW, 0, RW, R } },
+    { HFT_ROOT "agents/a/report", { RW, RW, 0, RW, R } },
+    { HFT_ROOT "agents/a/exit", { RW, RW, 0, RW, R } },
+    { HFT_ROOT "wanted/a", { R, R, 0, RW, R } },
+    { HFT_ROOT "health/a", { RW, R, 0, RW, R } },
+    { HFT_ROOT "tasks/t", { RW, RW, RW, RW, R } },
+    { HFT_ROOT "pending/r/t", { RW, RW, W, RW, R } },
+    { HFT_ROOT "checkpoints/t/0000000000000000001", { RW, RW, 0, RW, R } },
+    { HFT_ROOT "commands/h/a", { RW, RW, 0, R, R } },
+    { HFT_ROOT "recoveries/t", { RW, R, 0, RW, R } },
+    { HFT_ROOT "controller/leader", { RW, R, 0, R, R } },
+    { HFT_ROOT "controller/clock", { RW, R, 0, R, R } },
+    { HFT_ROOT "events/0000000000000000001", { RW, RW, 0, RW, R } },
+    { DATA "tasks/t/payload", { RW, RW, RW, RW, 0 } },
+    { DATA "tasks/t/result", { RW, RW, RW, RW, 0 } },
+    { DATA "checkpoints/t/0000000000000000001", { RW, RW, RW, RW, 0 } },
+    /* Beside the namespace. */
+    { "/holdfast/default", { 0 } },
+    { "/holdfast/default.2/tasks/t", { 0 } },
+    { "/holdfast/other/tasks/t", { 0 } },
+    { "/holdfast-data/other/tasks/t/payload", { 0 } },
+    { "elsewhere", { 0 } },
+};
+
+static void expect_verdict(const struct hft_outcome *outcome, bool allowed, const char *what,
+                           const char *key)
+{
+    ck_assert_msg(outcome->err == (allowed ? HF_OK : HF_EDENIED), "%s of %s: %s %s", what, key,
+                  hf_err_name(outcome->err), outcome->message);
+    if (!allowed)
+        ck_assert_msg(strstr(outcome->message, "permission denied") != NULL &&
+                          !outcome->maybe_applied,
+                      "%s", outcome->message);
+}
+
+static void try_key(struct hft_client *client, const char *key, unsigned may)
+{
+    struct hft_outcome read = hft_read(client, key), put = { 0 }, gone = { 0 };
+
+    expect_verdict(&read, (may & R) != 0, "a read", key);
+    ck_assert_int_eq(hf_etcd_put(client->etcd, hf_bytes_of(key), hf_bytes_of("{}"), HF_NO_LEASE,
+                                 hft_on_write, &put, NULL),
+                     HF_OK);
+    hft_await(client, &put, hft_patience(0));
+    expect_verdict(&put, (may & W) != 0, "a write", key);
+    ck_assert_int_eq(hf_etcd_delete(client->etcd,
+                                    (struct hf_key_range){ .key = hf_bytes_of(key) },
+                                    hft_on_write, &gone, NULL),
+                     HF_OK);
+    hft_await(client, &gone, hft_patience(0));
+    expect_verdict(&gone, (may & W) != 0, "a removal", key);
+}
+
+static void try_range(struct hft_client *client, const char *prefix, bool allowed)
+{
+    struct hf_range_request request = { .range = { .key = hf_bytes_of(prefix), .prefix = true },
+                                        .keys_only = true };
+    struct hft_outcome outcome = { 0 };
+
+    ck_assert_int_eq(hf_etcd_range(client->etcd, &request, hft_on_range, &outcome, NULL),
+                     HF_OK);
+    hft_await(client, &outcome, hft_patience(0));
+    expect_verdict(&outcome, allowed, "a list", prefix);
+}
+
+START_TEST(a_role_may_do_what_the_table_says_and_nothing_else)
+{
+    struct hft_cert cert = cert_of(ROLES[_i]);
+    struct hf_etcd_config cfg = config_of(&cert);
+    bool submitter = strcmp(ROLES[_i], "submitter") == 0;
+    struct hft_client client;
+
+    hft_client_open_with(&client, &cfg);
+    for (size_t k = 0; k < sizeof TABLE / sizeof TABLE[0]; k++)
+        try_key(&client, TABLE[k].key, TABLE[k].may[_i]);
+    try_range(&client, HFT_ROOT, !submitter);
+    try_range(&client, HFT_ROOT "tasks/", true);
+    try_range(&client, DATA, strcmp(ROLES[_i], "viewer") != 0);
+    try_range(&client, "/holdfast/", false);
+    try_range(&client, "/", false);
+    hft_client_close(&client);
+    expect_output(script("roles.sh", ROLES[_i], "user", "eve", "operator", NULL), 1,
+                  "permission denied");
+}
+END_TEST
+
+START_TEST(a_certificate_of_nobody_that_etcd_knows_may_do_nothing)
+{
+    struct hft_cert cert = cert_of("stranger");
+    struct hf_etcd_config cfg = config_of(&cert);
+    struct hft_client client;
+
+    certify("stranger");
+    hft_client_open_with(&client, &cfg);
+    for (size_t k = 0; k < sizeof TABLE / sizeof TABLE[0]; k++)
+        try_key(&client, TABLE[k].key, 0);
+    try_range(&client, HFT_ROOT, false);
+    hft_client_close(&client);
+}
+END_TEST
+
+/* The programs. */
+
+static void begin_controller(void)
+{
+    struct hft_cert cert = cert_of("controller");
+
+    hft_fleet_lead(&fleet, 0, "--cacert", ca, "--cert", cert.cert, "--key", cert.key, NULL);
+    hft_fleet_until_leads(&fleet, 0);
+}
+
+static void begin_host(const struct hft_cert *cert)
+{
+    static char options[4 * HFT_PKI_PATH_MAX];
+
+    (void)snprintf(options, sizeof options, "etcd:\n  cacert: %s\n  cert: %s\n  key: %s\n", ca,
+                   cert->cert, cert->key);
+    fleet.host_options = options;
+    hft_fleet_launch(&fleet, "exec \"$DEMO\"\n");
+    hft_fleet_host(&fleet, 0, "w1", NULL);
+    hft_fleet_await(&fleet, "agents/w1/live", "\"pid\"");
+}
+
+/* Runs holdfast as one of the roles. */
+static struct hft_output as(const char *role, ...)
+{
+    struct hft_cert cert = cert_of(role);
+    const char *words[MOST_WORDS] = { NULL };
+    struct hft_output output = { 0 };
+    va_list more;
+    size_t count = 0;
+
+    va_start(more, role);
+    while ((words[count] = va_arg(more, const char *)) != NULL)
+        ck_assert_uint_lt(++count, MOST_WORDS);
+    va_end(more);
+    /* What follows the last word is not looked at. */
+    hft_cli(&output, fleet.etcd.endpoint, "--cacert", ca, "--cert", cert.cert, "--key",
+            cert.key, words[0], words[1], words[2], words[3], words[4], words[5], words[6],
+            words[7], words[8], words[9], NULL);
+    return output;
+}
+
+static void submit(const char *task)
+{
+    char payload[100];
+
+    (void)snprintf(payload, sizeof payload, "{\"steps\": %d, \"seconds\": 0.3}", STEPS);
+    expect_output(as("submitter", "task", "submit", "--role", "r", "--id", task, "--payload",
+                     payload, NULL),
+                  0, task);
+}
+
+static void expect_denied(struct hft_output output)
+{
+    expect_output(output, 6, "does not permit this");
+}
+
+/* Nobody was refused anything on the way. */
+static void expect_no_refusal(const struct hft_program *program)
+{
+    ck_assert_msg(!hft_program_said(program, "permission denied"), "%s", program->log_file);
+}
+
+START_TEST(the_programs_work_with_their_roles)
+{
+    struct hft_cert cert = cert_of("agentd");
+    HFT_CLEANUP_OUTPUT struct hft_output doctor = { 0 }, body = { 0 };
+
+    begin_controller();
+    begin_host(&cert);
+    submit("t1");
+    hft_fleet_until_step(&fleet, "t1", 3);
+    hft_fleet_kill_agent(&fleet, "w1");
+    ck_assert_uint_eq(hft_fleet_until_done(&fleet, "t1", STEPS), 2);
+
+    expect_output(as("submitter", "task", "watch", "t1", "--until", "completed", NULL), 0,
+                  "completed");
+    expect_output(as("submitter", "task", "show", "t1", NULL), 0, "completed");
+    expect_output(as("submitter", "task", "ls", NULL), 0, "t1");
+    expect_denied(as("submitter", "ps", NULL));
+    expect_denied(as("submitter", "stop", "w1", NULL));
+
+    expect_output(as("viewer", "ps", NULL), 0, "healthy");
+    expect_output(as("viewer", "hosts", NULL), 0, "h1");
+    expect_output(as("viewer", "explain", "w1", NULL), 0, "crashed");
+    expect_output(as("viewer", "explain", "t1", NULL), 0, "completed");
+    expect_output(as("viewer", "events", NULL), 0, "recovered");
+    expect_output(as("viewer", "leader", NULL), 0, "c1");
+    expect_output(as("viewer", "checkpoint", "ls", "t1", NULL), 0, "etcd");
+    expect_output(as("viewer", "invariants", NULL), 0, "");
+    expect_output(as("viewer", "storm", "status", NULL), 0, "normal");
+    doctor = as("viewer", "doctor", NULL); /* may find faults of this etcd */
+    ck_assert_msg(doctor.status <= 1 && strstr(doctor.err, "permi") == NULL &&
+                      strstr(doctor.out, "permission denied") == NULL,
+                  "%d: %s%s", doctor.status, doctor.out, doctor.err);
+    expect_denied(as("viewer", "checkpoint", "get", "t1", NULL));
+    expect_denied(as("viewer", "stop", "w1", NULL));
+    expect_denied(as("viewer", "task", "submit", "--role", "r", "--id", "t2", NULL));
+    expect_denied(as("viewer", "task", "rm", "t1", NULL));
+    expect_denied(as("viewer", "host", "cordon", "h1", NULL));
+    expect_denied(as("viewer", "storm", "hold", NULL));
+
+    body = as("operator", "checkpoint", "get", "t1", NULL);
+    ck_assert_msg(body.status == 0, "%s", body.err);
+    ck_assert_int_eq(hft_program_stop(&fleet.hosts[0]), 0);
+    expect_no_refusal(&fleet.hosts[0]);
+    expect_no_refusal(&fleet.controllers[0]);
+}
+END_TEST
+
+START_TEST(an_operator_may_do_all_that_the_command_line_offers)
+{
+    struct hft_cert cert = cert_of("agentd");
+
+    begin_controller();
+    begin_host(&cert);
+    submit("t1");
+    hft_fleet_until_step(&fleet, "t1", 1);
+    expect_output(as("operator", "task", "cancel", "t1", NULL), 0, "");
+    expect_output(as("operator", "task", "retry", "t1", NULL), 0, "");
+    hft_fleet_await(&fleet, "tasks/t1", "\"state\":\"completed\"");
+    expect_output(as("operator", "task", "rm", "t1", NULL), 0, "removed");
+    expect_output(as("operator", "host", "cordon", "h1", NULL), 0, "");
+    expect_output(as("operator", "host", "uncordon", "h1", NULL), 0, "");
+    expect_output(as("operator", "storm", "hold", NULL), 0, "");
+    expect_output(as("operator", "storm", "proceed", NULL), 0, "");
+    expect_output(as("operator", "restart", "w1", NULL), 0, "");
+    expect_output(as("operator", "stop", "w1", NULL), 0, "");
+    hft_fleet_await(&fleet, "agents/w1/live", NULL);
+    expect_output(as("operator", "start", "w1", NULL), 0, "");
+    hft_fleet_await(&fleet, "agents/w1/live", "\"pid\"");
+    expect_output(as("operator", "invariants", NULL), 0, "");
+    ck_assert_int_eq(hft_program_stop(&fleet.hosts[0]), 0);
+    expect_output(as("operator", "agent", "rm", "w1", NULL), 0, "removed");
+    expect_output(as("operator", "host", "rm", "h1", NULL), 0, "removed");
+    expect_no_refusal(&fleet.hosts[0]);
+    expect_no_refusal(&fleet.controllers[0]);
+}
+END_TEST
+
+/* Renewal. */
+
+enum { OLD_CERT_S = 60 }; /* twice as long as it may take to look for another one */
+
+static bool has_expired(void *until)
+{
+    return time(NULL) > *(const time_t *)until;
+}
+
+static int64_t ttl_of(const char *lease)
+{
+    HF_CLEANUP_FREE char *said = NULL;
+    const char *left;
+
+    hft_etcdctl_ok(&fleet.etcd, &said, "lease", "timetolive", lease, NULL);
+    left = strstr(said, "remaining(");
+    ck_assert_msg(left != NULL, "%s", said);
+    return strtoll(left + strlen("remaining("), NULL, 10);
+}
+
+struct renewal {
+    const char *lease;
+    int64_t before;
+};
+
+static bool is_renewed(void *arg)
+{
+    struct renewal *renewal = arg;
+    int64_t now = ttl_of(renewal->lease);
+    bool grew = now > renewal->before;
+
+    renewal->before = now;
+    return grew;
+}
+
+/* The old certificate dies while agentd runs; whatever connects from then on shows the new one,
+ * or is let in by nobody. */
+START_TEST(a_certificate_is_renewed_without_losing_a_lease)
+{
+    struct hft_proxy *proxy = hft_proxy_new(fleet.etcd.client.number);
+    struct hft_pki pki;
+    struct hft_cert cert;
+    struct hft_outcome before, after;
+    time_t until = time(NULL) + OLD_CERT_S;
+    char lease[32];
+    struct renewal renewal = { .lease = lease };
+
+    hft_pki_borrow(&pki, dir.path);
+    hft_pki_issue(&pki, "agentd", OLD_CERT_S, &cert);
+    (void)snprintf(fleet.endpoint, sizeof fleet.endpoint, "https://localhost:%u",
+                   hft_proxy_port(proxy));
+    begin_host(&cert);
+    before = hft_fleet_look(&fleet, "agents/w1/live");
+    (void)snprintf(lease, sizeof lease, "%" PRIx64, before.lease);
+
+    certify("agentd"); /* in place of the old files */
+    hft_wait_or_fail(has_expired, &until, 2 * OLD_CERT_S * 1000, "the old one to expire");
+    hft_proxy_cut(proxy);
+    for (int i = 0; i < 3; i++) {
+        renewal.before = INT64_MAX;
+        hft_wait_or_fail(is_renewed, &renewal, HFT_FLEET_STEP_MS, "a renewal");
+    }
+    after = hft_fleet_look(&fleet, "agents/w1/live");
+    ck_assert_int_eq(before.lease, after.lease);
+    ck_assert_int_eq(before.create_rev, after.create_rev);
+    ck_assert_int_eq(before.mod_rev, after.mod_rev);
+    ck_assert(!hft_program_said(&fleet.hosts[0], "event=fence"));
+    ck_assert(!hft_program_said(&fleet.hosts[0], "event=link_ended"));
+    ck_assert_int_eq(hft_program_stop(&fleet.hosts[0]), 0);
+    hft_pki_done(&pki);
+    hft_proxy_free(proxy);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *bare = tcase_create("scripts");
+    TCase *t = tcase_create("roles");
+
+    tcase_add_checked_fixture(bare, setup_bare, teardown);
+    tcase_set_timeout(bare, 240);
+    tcase_add_test(bare, the_scripts_may_be_repeated_and_undo_what_is_too_much);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 240);
+    tcase_add_loop_test(t, a_role_may_do_what_the_table_says_and_nothing_else, 0, ROLE_COUNT);
+    tcase_add_test(t, a_certificate_of_nobody_that_etcd_knows_may_do_nothing);
+    tcase_add_test(t, the_programs_work_with_their_roles);
+    tcase_add_test(t, an_operator_may_do_all_that_the_command_line_offers);
+    tcase_add_test(t, a_certificate_is_renewed_without_losing_a_lease);
+    return hft_suite_run("e2e: roles", bare, t, NULL);
+}
