@@ -18,6 +18,7 @@
 #include "io/backend_etcd.h"
 #include "io/connect.h"
 #include "io/runner.h"
+#include "io/sdnotify.h"
 #include "schema/json.h"
 
 enum { ASK_AGAIN_MS = 1000, SAY_AGAIN_MS = 5000, TICK_MS = 250, STALL_MS = 500 };
@@ -29,7 +30,7 @@ struct controller {
     uv_signal_t term, intr;
     uv_timer_t retry;    /* before etcd is asked again, at the start, */
     uv_timer_t patience; /* before that is said again, or given up */
-    uv_timer_t tick;     /* shows when this loop stood still */
+    uv_timer_t tick;     /* shows when this loop stood still, and says that it turns */
     struct hf_clock_jump jump;
     struct hf_etcd *etcd;
     struct hf_backend_etcd *backend;
@@ -46,7 +47,31 @@ struct controller {
     bool stopping;          /* from here on only the end matters */
     int rc;
     struct hf_error why;
+    struct hf_sdnotify service;
+    const char *service_told; /* what the service manager heard last */
+    hf_ms watchdog_at;        /* when to say that this loop turns */
 };
+
+/* Whoever starts us as a service. */
+
+static void tell_service(struct controller *ctl, const char *words)
+{
+    if (ctl->service_told != words && hf_sdnotify_tell(&ctl->service, words))
+        ctl->service_told = words;
+}
+
+static void tell_standing(struct controller *ctl, hf_ms now)
+{
+    static const char LEADING[] = "READY=1\nSTATUS=Leads.",
+                      STANDING_BY[] = "READY=1\nSTATUS=Stands by.";
+
+    if (ctl->observer.synced)
+        tell_service(ctl, ctl->observer.leads ? LEADING : STANDING_BY);
+    if (ctl->service.watchdog_ms == 0 || now < ctl->watchdog_at)
+        return;
+    if (hf_sdnotify_tell(&ctl->service, "WATCHDOG=1"))
+        ctl->watchdog_at = now + ctl->service.watchdog_ms - TICK_MS;
+}
 
 static void on_runner_closed(void *arg)
 {
@@ -62,6 +87,7 @@ static void stop(struct controller *ctl)
     if (ctl->stopping)
         return;
     ctl->stopping = true;
+    tell_service(ctl, "STOPPING=1");
     uv_close((uv_handle_t *)&ctl->term, NULL);
     uv_close((uv_handle_t *)&ctl->intr, NULL);
     uv_close((uv_handle_t *)&ctl->retry, NULL);
@@ -108,8 +134,9 @@ static void on_tick(uv_timer_t *timer)
 {
     struct controller *ctl = timer->data;
     struct hf_clock clock = hf_clock_boottime();
-    hf_ms late = hf_clock_jump_tick(&ctl->jump, hf_clock_now(&clock));
+    hf_ms now = hf_clock_now(&clock), late = hf_clock_jump_tick(&ctl->jump, now);
 
+    tell_standing(ctl, now);
     if (late > 0)
         ctl->api.loop_stalls++;
     if (late > ctl->api.longest_stall)
@@ -418,6 +445,7 @@ int ctl_run(const struct ctl_settings *settings, struct hf_error *err)
     struct controller ctl = { .settings = settings };
     int rc;
 
+    hf_sdnotify_init(&ctl.service);
     if (uv_loop_init(&ctl.loop) != 0)
         return hf_error_set(err, HF_EIO, "no event loop can be made");
     rc = open_parts(&ctl);
@@ -439,6 +467,7 @@ int ctl_run(const struct ctl_settings *settings, struct hf_error *err)
     (void)uv_loop_close(&ctl.loop);
     hf_engine_free(ctl.engine);
     hf_buf_done(&ctl.leader);
+    hf_sdnotify_done(&ctl.service);
     if (rc == HF_OK)
         HF_LOG_INFO("stopped", HF_INT("status", 0));
     else

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "agentd/keeper/protocol.h"
+#include "io/sdnotify.h"
 
 #define KEEPER_NEVER  INT64_MAX
 #define KEEPER_MS     INT64_C(1000000)
@@ -77,6 +78,15 @@ struct keeper_scan {
     size_t count, cap;
 };
 
+/* What a service manager knows of us. */
+enum keeper_service {
+    SERVICE_UNKNOWN,
+    SERVICE_WAITING,
+    SERVICE_HELD,
+    SERVICE_FENCED,
+    SERVICE_STOPPING,
+};
+
 struct keeper {
     char **argv; /* as agentd got it; the link gets it, too */
     char state_dir[AGENTD_PATH_BYTES];
@@ -116,6 +126,10 @@ struct keeper {
     int scribe_fd;
     pid_t scribe;
     int64_t scribe_at; /* when to start the next one; KEEPER_NEVER: it runs */
+
+    struct hf_sdnotify service;
+    enum keeper_service service_told;
+    int64_t watchdog_at; /* when to say that the loop turns */
 
     struct keeper_slot **slots;
     size_t slot_count, slot_cap;
@@ -239,6 +253,11 @@ int keeper_state_open(struct keeper *k);
 void keeper_state_recover(struct keeper *k); /* ends what a crashed keeper left */
 /* Builds the file that stands for the slot; returns its length. */
 size_t keeper_state_encode(const struct keeper_slot *s, char *buf, size_t size);
+
+/* service.c - what a service manager is told. */
+void keeper_service_init(struct keeper *k);
+/* Says what is new; returns when there will be more. */
+int64_t keeper_service_tell(struct keeper *k, int64_t now);
 
 /* signals.c - what agentd gets: some for the link, some for agents, the rest for nobody. */
 int keeper_signals_open(struct keeper *k);

@@ -277,8 +277,10 @@ static void turn(struct keeper *k)
         keeper_link_flush(k);
         keeper_tidy(k);
         int64_t record = keeper_scribe_flush(k, now);
+        int64_t service = keeper_service_tell(k, now);
         next = settle < next ? settle : next;
         next = record < next ? record : next;
+        next = service < next ? service : next;
         next = k->stop_until < next ? k->stop_until : next;
     }
 }
@@ -307,6 +309,7 @@ static void end(struct keeper *k)
     while (k->slot_count > 0)
         keeper_slot_free(k, k->slots[0]);
     keeper_cgroup_done(k);
+    hf_sdnotify_done(&k->service);
     /* Not removed: who waits for the lock of a removed file would share it with nobody. */
     (void)!ftruncate(k->lock_fd, 0);
     free(k->slots);
@@ -331,6 +334,7 @@ int main(int argc, char **argv)
     if (rc == -EINVAL)
         keeper_link_exec(argv); /* `run` without a valid name: it knows what to say */
     k->pid = getpid();
+    keeper_service_init(k);
     k->state_fd = k->lock_fd = k->cgroup_fd = k->link_fd = k->scribe_fd = -1;
     k->link_at = k->scribe_at = k->stop_until = KEEPER_NEVER;
     if (rc < 0 || keeper_state_open(k) < 0)

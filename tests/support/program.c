@@ -50,12 +50,13 @@ static void begin(struct arguments *args, const char *directory, const char *nam
 }
 
 /* The sanitizers' variables and those of the caller. */
-static void join_env(const char *const env[], const char *ret_env[MOST_ENV + 1])
+static void join_env(const char *const env[], const char *const more[],
+                     const char *ret_env[MOST_ENV + 1])
 {
-    const char *const *lists[] = { hft_sanitizer_env(), env };
+    const char *const *lists[] = { hft_sanitizer_env(), env, more };
     size_t count = 0;
 
-    for (size_t l = 0; l < 2; l++) {
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
         for (size_t i = 0; lists[l] != NULL && lists[l][i] != NULL; i++) {
             ck_assert_uint_lt(count, MOST_ENV);
             ret_env[count++] = lists[l][i];
@@ -88,7 +89,7 @@ void hft_program_start(struct hft_program *program, const char *name, const char
     (void)snprintf(program->log_file, sizeof program->log_file, "%s/%s.log", dir, label);
     log = open(program->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(log, 0);
-    join_env(own, env);
+    join_env(own, program->more_env, env);
     program->pid = hft_process_spawn(
         &(struct hft_spawn){ .argv = args.items, .env = env, .out = log, .err = log });
 }
@@ -181,6 +182,6 @@ void hft_cli_env(const char *const env[], struct hft_output *ret_output, const c
     va_start(more, endpoint);
     add_all(&args, more);
     va_end(more);
-    join_env(env, all);
+    join_env(env, NULL, all);
     hft_process_run(args.items, all, ret_output);
 }
