@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,6 +94,38 @@ static bool find_own(char ret_path[PATH_BYTES])
     return found;
 }
 
+/* A service manager marks a cgroup that is ours to divide as we like. */
+static bool is_delegated(const char *path)
+{
+    static const char *const MARKS[] = { "trusted.delegate", "user.delegate" };
+    char mark = '0';
+
+    for (size_t i = 0; i < sizeof MARKS / sizeof MARKS[0] && mark != '1'; i++)
+        (void)!getxattr(path, MARKS[i], &mark, sizeof mark);
+    return mark == '1';
+}
+
+/* For limits; where the controllers are not ours to give, there are none. */
+static void give_controllers(int fd)
+{
+    (void)keeper_write_at(fd, "cgroup.subtree_control", "+memory");
+    (void)keeper_write_at(fd, "cgroup.subtree_control", "+pids");
+}
+
+/* Nobody may be in a cgroup that gives controllers to those below: the keeper, and whoever it
+ * will start beside the agents, takes one there, too. */
+static void step_aside(const char *path)
+{
+    int fd = is_delegated(path) ? open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0)
+        return;
+    (void)mkdirat(fd, "keeper", 0755);
+    if (keeper_write_at(fd, "keeper/cgroup.procs", "0") == 0)
+        give_controllers(fd);
+    keeper_close(&fd);
+}
+
 /* Whether a process of ours can be moved there, frozen and killed. */
 static bool works(int base_fd)
 {
@@ -127,9 +160,14 @@ static int open_base(struct keeper *k, char path[PATH_BYTES])
     if (!find_mount(path) || !find_own(own) || fstat(k->state_fd, &st) < 0)
         return -1;
     len = strlen(path);
-    int more = snprintf(path + len, PATH_BYTES - len, "%s%sholdfast-%jx-%jx", own,
-                        own[strlen(own) - 1] == '/' ? "" : "/", (uintmax_t)st.st_dev,
-                        (uintmax_t)st.st_ino);
+    int more = snprintf(path + len, PATH_BYTES - len, "%s", own);
+    if (more < 0 || (size_t)more >= PATH_BYTES - len)
+        return -1;
+    step_aside(path);
+    len += (size_t)more;
+    more =
+        snprintf(path + len, PATH_BYTES - len, "%sholdfast-%jx-%jx",
+                 path[len - 1] == '/' ? "" : "/", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
     if (more < 0 || (size_t)more >= PATH_BYTES - len ||
         (mkdir(path, 0755) < 0 && errno != EEXIST))
         return -1;
@@ -153,9 +191,7 @@ void keeper_cgroup_init(struct keeper *k)
         return;
     k->flags |= AGENTD_HAS_CGROUPS;
     empty(k->cgroup_fd); /* the directory is ours alone, so what is in it is left over */
-    /* For limits; where the controllers are not ours to give, there are none. */
-    (void)keeper_write_at(k->cgroup_fd, "cgroup.subtree_control", "+memory");
-    (void)keeper_write_at(k->cgroup_fd, "cgroup.subtree_control", "+pids");
+    give_controllers(k->cgroup_fd);
     int fd = openat(k->state_fd, "cgroup", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, path, strlen(path)) < 0)
         keeper_log("warn", "event=unrecorded what=cgroup");

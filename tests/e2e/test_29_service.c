@@ -42,7 +42,8 @@ START_TEST(a_controller_says_when_it_is_ready_that_it_lives_and_that_it_ends)
     fleet.controllers[0].more_env = fleet.controllers[1].more_env = manager.env;
     hft_fleet_lead(&fleet, 0, NULL);
     hft_manager_until(&manager, "READY=1\nSTATUS=", "STOPPING");
-    hft_manager_until(&manager, "STATUS=Leads.", "STOPPING");
+    if (strstr(manager.heard, "Leads.") == NULL) /* it knew everything before it did */
+        hft_manager_until(&manager, "STATUS=Leads.", "STOPPING");
     for (int i = 0; i < 3; i++)
         hft_manager_until(&manager, "WATCHDOG=1", "STOPPING");
     hft_fleet_lead(&fleet, 1, NULL);
