@@ -163,6 +163,17 @@ static void on_trouble(const char *what, int err, const char *message, void *arg
                                 HF_STR("message", message), HF_STR("next", "tries again")));
 }
 
+static void on_renewed(int err, const char *message, void *arg)
+{
+    (void)arg;
+    if (err == HF_OK)
+        HF_LOG_INFO("certificate_renewed",
+                    HF_STR("next", "every new connection to etcd shows it"));
+    else
+        HF_LOG_WARN("certificate_not_renewed", HF_STR("why", message),
+                    HF_STR("next", "the old one stays in use; looks again every 30 s"));
+}
+
 /* Standing. */
 
 static Google__Protobuf__Duration write_duration(hf_ms value)
@@ -382,6 +393,7 @@ static int open_parts(struct controller *ctl)
         return hf_error_set(&ctl->why, HF_ENOMEM, "out of memory");
     ctl_observer_init(&ctl->observer, ctl->engine, settings->id);
     etcd.separate_channels = true;
+    etcd.on_renewed = on_renewed;
     rc = hf_connect_new(&ctl->loop, &etcd, &ctl->etcd, &ctl->why);
     if (rc == HF_OK)
         rc = hf_backend_etcd_new(&ctl->loop, ctl->etcd, &ctl->backend);

@@ -589,8 +589,10 @@ static int open_parts(struct link *link)
                                        .s3 = &link->settings->s3,
                                        .s3_idle = link->settings->s3_idle,
                                        .spool = hello->state_dir };
-    int rc = hf_connect_new(&link->loop, &etcd, &link->etcd, &link->why);
+    int rc;
 
+    etcd.on_renewed = link_certificate_on_renewed;
+    rc = hf_connect_new(&link->loop, &etcd, &link->etcd, &link->why);
     if (rc == HF_OK)
         rc = hf_backend_etcd_new(&link->loop, link->etcd, &link->backend_etcd);
     if (rc != HF_OK)

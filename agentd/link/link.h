@@ -202,4 +202,7 @@ void link_leave(struct link *link, link_left_fn fn);
  * likewise, and perhaps at once. */
 void link_bury_lost(struct link *link, link_left_fn fn);
 
+/* certificate.c - what is found when etcd's credential files are looked at, for the log. */
+void link_certificate_on_renewed(int err, const char *message, void *arg);
+
 #endif

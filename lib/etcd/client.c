@@ -17,6 +17,7 @@ enum {
     DEFAULT_TIMEOUT_MS = 5000,
     DEFAULT_ATTEMPT_MS = 2000,
     DEFAULT_TLS_POLL_MS = 30000,
+    TLS_FAILURES_TOLD = 2,
     DEFAULT_DISCOVER_MS = 60000,
     ARENA_KEEP = 64 * 1024,
 };
@@ -137,6 +138,8 @@ int hf_etcd_new(uv_loop_t *loop, const struct hf_etcd_config *cfg, struct hf_etc
     etcd->timeout = hf_span_or(cfg->timeout, DEFAULT_TIMEOUT_MS);
     etcd->attempt_timeout = hf_span_or(cfg->attempt_timeout, DEFAULT_ATTEMPT_MS);
     etcd->tls_poll = hf_span_or(cfg->tls_poll, DEFAULT_TLS_POLL_MS);
+    etcd->on_renewed = cfg->on_renewed;
+    etcd->renewed_arg = cfg->renewed_arg;
     etcd->budget = HF_BUDGET_MAX;
     code = parse_endpoints(etcd, cfg, err);
     if (code == HF_OK)
@@ -228,9 +231,15 @@ static void poll_tls(struct hf_timer *timer)
 {
     struct hf_etcd *etcd =
         (struct hf_etcd *)((char *)timer - offsetof(struct hf_etcd, tls_timer));
+    uint64_t reloads = etcd->stats.tls_reloads;
+    struct hf_error err = { "" };
+    int code = hf_etcd_reload_tls(etcd, &err);
 
     /* A half-written file is looked at again next time. */
-    (void)!hf_etcd_reload_tls(etcd, NULL);
+    etcd->tls_failures = code != HF_OK ? etcd->tls_failures + 1 : 0;
+    if (etcd->on_renewed != NULL &&
+        (etcd->tls_failures == TLS_FAILURES_TOLD || etcd->stats.tls_reloads > reloads))
+        etcd->on_renewed(code, err.text, etcd->renewed_arg);
     hf_timer_start(&etcd->timers, timer, hf_etcd_now(etcd) + etcd->tls_poll);
 }
 

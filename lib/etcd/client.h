@@ -21,6 +21,10 @@
 #include "base/err.h"
 #include "etcd/result.h"
 
+/* Credential files differ from those in use: HF_OK, the new ones are used for every connection
+ * from now on; else why not, and the old ones stay in use. */
+typedef void (*hf_etcd_renewed_fn)(int err, const char *message, void *arg);
+
 /* Zero means the default for every member but endpoints. Strings are copied. */
 struct hf_etcd_config {
     const char *const
@@ -38,6 +42,11 @@ struct hf_etcd_config {
     const char *key;         /* PEM file */
     const char *server_name; /* name to expect in the server's certificate, if not the host */
     hf_ms tls_poll;          /* how often renewed files are looked for; default 30 s */
+
+    /* Tells of what was found then, a failure once, when it lasts: files may be half written.
+     * It must not close the client. */
+    hf_etcd_renewed_fn on_renewed;
+    void *renewed_arg;
 
     const char *user;          /* NULL: no authentication */
     const char *password_file; /* one line; read anew at each log-in */

@@ -38,6 +38,9 @@ struct hf_etcd {
     char *server_name;
     struct hf_tls tls;
     hf_ms tls_poll;
+    unsigned tls_failures; /* in a row */
+    hf_etcd_renewed_fn on_renewed;
+    void *renewed_arg;
     struct hf_timer tls_timer;
 
     struct hf_auth auth;

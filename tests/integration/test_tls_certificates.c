@@ -222,22 +222,70 @@ START_TEST(tls_a_renewed_certificate_is_used_without_losing_a_lease_or_an_event)
 }
 END_TEST
 
-static bool has_reloaded(void *arg)
+static struct {
+    unsigned renewed, refused;
+    char why[256];
+} told;
+
+static void on_renewed(int err, const char *message, void *arg)
 {
-    return hf_etcd_get_stats(((struct hft_client *)arg)->etcd).tls_reloads > 0;
+    ck_assert_ptr_eq(arg, &told);
+    if (err == HF_OK)
+        told.renewed++;
+    else
+        told.refused++;
+    (void)snprintf(told.why, sizeof told.why, "%s", message);
+}
+
+static struct hf_etcd_config polling(void)
+{
+    struct hf_etcd_config cfg = config();
+
+    cfg.tls_poll = 50;
+    cfg.on_renewed = on_renewed;
+    cfg.renewed_arg = &told;
+    return cfg;
 }
 
 START_TEST(tls_renewed_files_are_found_by_looking_now_and_then)
 {
-    struct hf_etcd_config cfg = config();
+    struct hf_etcd_config cfg = polling();
     struct hft_client client;
 
-    cfg.tls_poll = 50;
     hft_client_open_with(&client, &cfg);
     hft_put(&client, "k", "1", HF_NO_LEASE);
+    ck_assert_uint_eq(told.renewed, 0);
     hft_pki_issue(&pki, "client", HOUR_S, &cert);
-    hft_loop_until(&client.loop, has_reloaded, &client, 10000, "the new files to be found");
+    hft_client_until(&client, &told.renewed, 1, 10000, "the new files to be found");
+    ck_assert_uint_eq(hf_etcd_get_stats(client.etcd).tls_reloads, 1);
     hft_put(&client, "k", "2", HF_NO_LEASE);
+    hft_client_close(&client);
+}
+END_TEST
+
+static bool is_told_once(void *arg)
+{
+    (void)arg;
+    return told.refused == 1;
+}
+
+/* A renewal that was left half done is told once, and so is its end. */
+START_TEST(tls_files_that_stay_unfit_are_told_of_once)
+{
+    struct hf_etcd_config cfg = polling();
+    struct hft_client client;
+    struct hft_cert other;
+
+    hft_client_open_with(&client, &cfg);
+    hft_pki_issue(&pki, "other", HOUR_S, &other);
+    ck_assert_int_eq(rename(other.key, cert.key), 0);
+    hft_client_until(&client, &told.refused, 1, 10000, "the refusal");
+    ck_assert_msg(strstr(told.why, cert.key) != NULL, "%s", told.why);
+    hft_loop_hold(&client.loop, is_told_once, NULL, 500, "no second word on it");
+    ck_assert_uint_eq(told.renewed, 0);
+    ck_assert_int_eq(rename(other.cert, cert.cert), 0);
+    hft_client_until(&client, &told.renewed, 1, 10000, "the new files to be found");
+    ck_assert_uint_eq(told.refused, 1);
     hft_client_close(&client);
 }
 END_TEST
@@ -284,6 +332,7 @@ int main(void)
     tcase_add_test(t, tls_files_that_cannot_work_are_refused_before_anything_is_dialled);
     tcase_add_test(t, tls_a_renewed_certificate_is_used_without_losing_a_lease_or_an_event);
     tcase_add_test(t, tls_renewed_files_are_found_by_looking_now_and_then);
+    tcase_add_test(t, tls_files_that_stay_unfit_are_told_of_once);
     tcase_add_test(t, tls_a_key_that_does_not_fit_is_refused_and_the_old_pair_stays_in_use);
     return hft_suite_run("etcd/tls", t, NULL);
 }
