@@ -8,6 +8,7 @@ static int run(struct cli *cli)
         .what = "agent",
         .kept = HF_KEY_AGENT_SPEC,
         .live = HF_KEY_AGENT_LIVE,
+        .has_wish = true,
         .row = hf_row_remove_agent,
         .how_to_end = "Stop it first: holdfast stop AGENT.",
     };

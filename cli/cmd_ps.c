@@ -71,12 +71,20 @@ static bool is_wanted(const struct settings *wanted, const struct hf_agent *agen
            (wanted->host == NULL || strcmp(host, wanted->host) == 0);
 }
 
+/* What a person wants of an agent outlasts it, and is no agent by itself. */
+static bool is_no_agent(const struct hf_agent *agent)
+{
+    return hf_agent_spec(agent) == NULL && hf_agent_live(agent) == NULL &&
+           hf_agent_exit(agent) == NULL && hf_agent_health(agent) == NULL &&
+           agent->tasks == NULL;
+}
+
 static void keep(enum hf_fleet_kind kind, void *object, void *arg)
 {
     struct rows *rows = arg;
 
     (void)kind;
-    if (!is_wanted(rows->settings, object) || rows->err != HF_OK)
+    if (is_no_agent(object) || !is_wanted(rows->settings, object) || rows->err != HF_OK)
         return;
     if (!hf_grow(&rows->agents, &rows->cap, rows->count + 1, sizeof(struct hf_agent *))) {
         rows->err = HF_ENOMEM;

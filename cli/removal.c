@@ -9,19 +9,24 @@ static int fill(struct cli *cli, struct hf_plan *plan, void *arg)
 {
     const struct cli_removal *removal = arg;
     const char *name = cli->args[0];
-    CLI_CLEANUP_RECORD struct cli_record kept = { 0 }, live = { 0 };
+    const struct hf_key wish = { .kind = HF_KEY_WANTED, .name = name };
+    CLI_CLEANUP_RECORD struct cli_record kept = { 0 }, live = { 0 }, wanted = { 0 };
     int rc = cli_read(cli, (struct hf_key){ .kind = removal->kept, .name = name }, &kept);
 
     if (rc == HF_OK)
         rc = cli_read(cli, (struct hf_key){ .kind = removal->live, .name = name }, &live);
+    if (rc == HF_OK && removal->has_wish)
+        rc = cli_read(cli, wish, &wanted);
     if (rc != HF_OK)
         return rc;
-    if (kept.message == NULL)
+    if (kept.message == NULL && wanted.message == NULL)
         return cli_fail(cli, HF_ENOENT, "there is no %s %s", removal->what, name);
     if (live.message != NULL)
         return cli_fail(cli, HF_ECONFLICT, "%s %s is alive. %s", removal->what, name,
                         removal->how_to_end);
     removal->row(plan, name, &kept.seen);
+    if (wanted.message != NULL)
+        hf_plan_guard(plan, wish, HF_GUARD_MOD, wanted.seen.mod_rev);
     return HF_OK;
 }
 

@@ -8,6 +8,7 @@
 struct cli_removal {
     const char *what; /* "agent" */
     enum hf_key_kind kept, live;
+    bool has_wish; /* what a person wants of it is enough for it to be there */
     void (*row)(struct hf_plan *plan, const char *name, const struct hf_seen *kept);
     const char *how_to_end; /* when it is live: what to do first */
 };

@@ -2,7 +2,9 @@
 #include <check.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "support/fleet.h"
 #include "support/suite.h"
 #include "support/wait.h"
@@ -102,6 +104,25 @@ START_TEST(a_removed_agent_stays_removed)
 }
 END_TEST
 
+/* The word on a transient agent stays when that is swept: no agent, but somebody's to remove.
+ */
+START_TEST(what_is_wanted_of_an_agent_that_is_gone_can_be_removed)
+{
+    HF_CLEANUP_FREE char *list = NULL, *removed = NULL;
+    HFT_CLEANUP_OUTPUT struct hft_output again = { 0 };
+
+    hft_history_excuse(&fleet.history, hft_put(&fleet.hand, HFT_ROOT "wanted/w9",
+                                               "{\"state\":\"stopped\"}", HF_NO_LEASE));
+    list = hft_fleet_cli(&fleet, "ps", NULL);
+    ck_assert_msg(strstr(list, "w9") == NULL, "%s", list);
+    removed = hft_fleet_cli(&fleet, "agent", "rm", "w9", NULL);
+    ck_assert_str_eq(removed, "w9: removed\n");
+    ck_assert_int_eq(hft_fleet_look(&fleet, "wanted/w9").count, 0);
+    hft_cli(&again, fleet.etcd.endpoint, "agent", "rm", "w9", NULL);
+    ck_assert_int_eq(again.status, 3);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("stopped");
@@ -110,5 +131,6 @@ int main(void)
     tcase_set_timeout(t, 240);
     tcase_add_test(t, a_stopped_agent_stays_stopped);
     tcase_add_test(t, a_removed_agent_stays_removed);
+    tcase_add_test(t, what_is_wanted_of_an_agent_that_is_gone_can_be_removed);
     return hft_suite_run("e2e: stopped", t, NULL);
 }
