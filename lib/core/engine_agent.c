@@ -249,6 +249,9 @@ static int sweep(struct hf_engine *e, struct hf_agent *agent, const struct hf_de
     }
     hf_draft_begin(e, ret);
     hf_row_sweep(&ret->plan, &e->term, agent->name, &spec);
+    if (hf_mutated(e, HF_MUTANT_SWEEP_WANTED))
+        hf_plan_delete(&ret->plan,
+                       (struct hf_key){ .kind = HF_KEY_WANTED, .name = agent->name });
     hf_draft_event(e, ret,
                    &(struct hf_draft_event){ .kind = HOLDFAST__V1__EVENT__KIND__ended,
                                              .agent = agent->name,

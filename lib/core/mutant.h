@@ -32,6 +32,7 @@
     X(NO_BAD,           "what cannot be read is taken for absent")                             \
     X(ANY_EXIT,         "any exit is taken for that of the last life")                         \
     X(ANY_CHAIN,        "checkpoints of a task are removed although it is not over")           \
+    X(SWEEP_WANTED,     "what people want of an agent is swept with it")                       \
     X(CLOCK_UNWRITTEN,  "decisions are made before the clock of this term is stored")          \
     X(NO_RUNNING_MAX,   "a task is promoted although as many of its role run as may")          \
     X(NO_DEMOTE,        "what nobody has stays pending although too many of its role run")     \

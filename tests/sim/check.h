@@ -1,9 +1,9 @@
 /* check.h - the invariants I1 to I12, I13 (a death counts against the checkpoint that was
  * restored, and against no other), I14 (nobody is ended for standing still who said or did
- * anything while it had time to answer), I15 (the audit trail does not repeat itself) and I16
- * (in etcd the body of a checkpoint is there exactly while an entry names it), checked from
- * outside: from every revision of the model's store, from who wrote it, and from what the
- * keepers' processes did.
+ * anything while it had time to answer), I15 (the audit trail does not repeat itself), I16 (in
+ * etcd the body of a checkpoint is there exactly while an entry names it) and I17 (nobody asks
+ * to write what its role may not), checked from outside: from every revision of the model's
+ * store, from who wrote it and who asked for what, and from what the keepers' processes did.
  *
  * It believes nothing that the code under test says of itself, and asks it nothing. The first
  * violation is kept, with its id and a sentence. */
@@ -33,7 +33,8 @@ void hfs_check_set_calm(struct hfs_check *check, bool calm);
 /* So many tasks of one role may run at once; 0: any number. */
 void hfs_check_set_running_max(struct hfs_check *check, uint32_t running_max);
 
-/* Somebody sends something: whoever leads waits for what becomes of it. */
+/* Somebody sends something, which its role must allow: whoever leads waits for what becomes of
+ * it. */
 void hfs_check_sent(struct hfs_check *check, const struct hfs_process *from,
                     const struct hfs_letter *letter);
 

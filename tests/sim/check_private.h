@@ -314,6 +314,10 @@ void hfs_check_note_running(struct hfs_check *check, struct c_task *task,
 void hfs_check_judge_stalled(struct hfs_check *check, const struct c_change *change);
 void hfs_check_apply_inquiry(struct hfs_check *check, const struct c_change *change);
 
+/* check_roles.c: who asks for what. */
+void hfs_check_judge_role(struct hfs_check *check, const struct hfs_process *from,
+                          const struct hfs_request *request);
+
 /* check_txn.c: a Txn by itself. */
 void hfs_check_judge_repeat(struct hfs_check *check, const struct hfs_letter *letter);
 void hfs_check_judge_refused(struct hfs_check *check, const struct hfs_letter *letter);

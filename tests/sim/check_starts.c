@@ -59,6 +59,7 @@ void hfs_check_sent(struct hfs_check *check, const struct hfs_process *from,
                               ? task_of(check, letter)
                               : NULL;
 
+    hfs_check_judge_role(check, from, letter->request);
     if (task != NULL)
         task->sent_at = check->world->now;
 }

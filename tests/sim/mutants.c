@@ -255,6 +255,7 @@ static const struct hfs_mutant MUTANTS[] = {
     RULE(NO_BAD, "garbage", NULL),
     RULE(ANY_EXIT, "calm", NULL),
     RULE(ANY_CHAIN, "calm", NULL),
+    RULE(SWEEP_WANTED, "swept", NULL),
     RULE(THAW_UNPROVEN, "calm", BY_SESSION),
     RULE(THAW_UNADOPTED, "calm", NULL),
     RULE(ADOPT_SOME, "calm", NULL),

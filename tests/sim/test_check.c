@@ -156,6 +156,44 @@ START_TEST(i16_a_body_that_is_left_behind)
 }
 END_TEST
 
+static struct hfs_process person = { .name = "person", .role = HFS_PERSON };
+
+/* What is wanted of an agent is a person's to say, and to take back. */
+static const struct {
+    struct hfs_process *from;
+    const char *key;
+    bool allowed;
+} ASKED[] = {
+    { &controller, NS "wanted/a", false }, { &agentd, NS "wanted/a", false },
+    { &agentd, NS "health/a", false },     { &agentd, NS "controller/leader", false },
+    { &person, NS "meta", false },         { &person, NS "commands/h1/a", false },
+    { &person, NS "wanted/a", true },      { &controller, NS "commands/h1/a", true },
+    { &agentd, NS "commands/h1/a", true }, { &controller, NS "", false },
+};
+
+/* Neither is it there, nor would the Txn come to it. */
+static void ask_to_delete(struct hfs_process *from, const char *key)
+{
+    struct hfs_op op = { .kind = HFS_DELETE, .erase.key = bytes(key) };
+    struct hfs_request request = { .kind = HFS_TXN };
+    struct hfs_letter *letter;
+
+    request.txn.otherwise = (struct hfs_ops){ &op, 1 };
+    letter = hfs_letter_new(&request, world.now);
+    hfs_check_sent(check, from, letter);
+    hfs_letter_unref(letter);
+}
+
+START_TEST(i17_a_write_that_the_role_does_not_allow)
+{
+    ask_to_delete(ASKED[_i].from, ASKED[_i].key);
+    if (ASKED[_i].allowed)
+        ck_assert_ptr_null(hfs_check_get_violation(check));
+    else
+        expect("I17");
+}
+END_TEST
+
 START_TEST(i5_a_checkpoint_that_is_not_the_head)
 {
     put(&agentd, NS "checkpoints/t/0000000000000000001", ENTRY("1", "0"), 0);
@@ -516,6 +554,8 @@ int main(void)
     tcase_add_test(t, i16_an_entry_that_comes_before_its_body);
     tcase_add_test(t, i16_a_body_of_another_number);
     tcase_add_loop_test(t, i16_a_body_that_is_left_behind, 0, 2);
+    tcase_add_loop_test(t, i17_a_write_that_the_role_does_not_allow, 0,
+                        sizeof ASKED / sizeof ASKED[0]);
     tcase_add_test(t, i5_a_checkpoint_that_is_not_the_head);
     tcase_add_test(t, i5_checkpoints_that_are_removed_from_a_task_at_work);
     tcase_add_test(t, i5_a_task_at_work_that_forgets_its_checkpoints);
