@@ -24,7 +24,9 @@
 struct keeper_stopped {
     pid_t pid;
     uint64_t start_time;
+    int64_t switches; /* of its threads, at the last look; -1: there was none */
     bool was_stopped; /* by itself, before we came: it is not to be continued */
+    bool is_seen;     /* in the present scan */
 };
 
 enum keeper_goal { GOAL_RUN, GOAL_STILL, GOAL_GONE };
@@ -69,13 +71,15 @@ struct keeper_process {
     char state;
     int threads;
     int32_t owner; /* index of a slot, OWNER_STRAY or OWNER_NONE */
+    bool is_still; /* nothing of it has run since the scan before */
 };
 
-enum { OWNER_NONE = -1, OWNER_STRAY = -2 };
+enum { OWNER_NONE = -1, OWNER_STRAY = -2, OWNER_ABOVE = -3 };
 
 struct keeper_scan {
-    struct keeper_process *list; /* by pid, as /proc lists them */
+    struct keeper_process *list; /* by growing pid */
     size_t count, cap;
+    bool is_cut; /* for want of memory or descriptors: somebody may not be in it */
 };
 
 /* What a service manager knows of us. */
@@ -152,6 +156,12 @@ void keeper_log(const char *level, const char *format, ...)
 ssize_t keeper_read_at(int dir_fd, const char *name, char *buf, size_t size); /* with a NUL */
 int keeper_write_at(int dir_fd, const char *name, const char *text); /* -errno on failure */
 bool keeper_read_stat(pid_t pid, struct keeper_process *ret);
+/* Whether a thread of it runs or could, and how often they were given and left a processor, all
+ * together; false when it is gone. */
+bool keeper_read_threads(pid_t pid, bool *ret_runs, int64_t *ret_switches);
+typedef void (*keeper_number_fn)(pid_t number, void *arg);
+/* Calls for each entry of a directory of /proc that is a number; false: it cannot be read. */
+bool keeper_each_number(const char *path, keeper_number_fn fn, void *arg);
 /* Sends the signal if that very process still is there. */
 bool keeper_signal(pid_t pid, uint64_t start_time, int signal);
 void keeper_close(int *fd);
@@ -205,10 +215,12 @@ _Noreturn void keeper_shim_main(int keeper_fd, struct keeper_plan *plan);
 void keeper_on_shim(struct keeper *k, struct keeper_slot *s);
 
 /* tree.c - all processes of an agent: found, stopped, continued, killed. */
-void keeper_scan(struct keeper *k);
+/* Looks at every process there is; stops or kills, as it comes by, those of the trees that are
+ * to be looked at now. */
+void keeper_scan(struct keeper *k, int64_t now);
 bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s); /* true: stands still */
 bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s);   /* true: runs */
-/* SIGKILL to all that are left; returns how many that were, 0 when the tree is gone. */
+/* How many were left to be killed, 0 when the tree is gone; in a cgroup, kills them. */
 size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s);
 /* SIGKILL to everything under a process, but not to itself; returns how many that were. */
 size_t keeper_tree_kill_below(struct keeper_scan *scan, pid_t root);
@@ -220,7 +232,7 @@ int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct age
 int keeper_cgroup_enter(int cgroup_fd, pid_t pid);
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s);
 bool keeper_cgroup_event(int cgroup_fd, const char *name); /* "populated", "frozen" */
-void keeper_cgroup_empty_old(struct keeper *k);            /* what a crashed keeper left */
+void keeper_cgroup_empty_old(struct keeper *k); /* what a crashed keeper left */
 
 /* fence.c - the deadline. */
 int keeper_fence_init(struct keeper *k);

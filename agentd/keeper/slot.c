@@ -295,7 +295,7 @@ int64_t keeper_settle(struct keeper *k, int64_t now)
         if (s->kill_at <= now)
             keeper_slot_kill(k, s, AGENTD_CAUSE_ASKED);
         if (s->cgroup_fd < 0 && s->goal != GOAL_RUN && s->gone_ns == 0 && !has_scanned) {
-            keeper_scan(k);
+            keeper_scan(k, now);
             has_scanned = true;
         }
         if (s->goal == GOAL_GONE)

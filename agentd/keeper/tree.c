@@ -1,18 +1,22 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agentd/keeper/keeper.h"
 
-/* Why a scan after which nobody had to be signalled proves that all are: a process with a
- * SIGSTOP or SIGKILL pending cannot fork any more, so whoever was made by one that had been
- * signalled before the scan was there when the scan began, and /proc lists by growing pid
- * everything that is there from begin to end. Hence everybody is signalled once, even who
- * stands still already: it could have been continued by one that we had not found yet. */
+/* Whoever is found is signalled at once, not after the scan: what forks and goes is another
+ * process by then. Numbers grow, so who is made meanwhile is found later in the same scan.
+ *
+ * A process with a SIGSTOP or SIGKILL pending cannot fork any more. But one that is stopped can
+ * be continued by one that was not found yet, or has not stopped yet, and a look at one after
+ * the other could find each of them at a moment at which it stands. So a tree stands still only
+ * when two scans in a row found the same processes, all standing, and none of them was given a
+ * processor in between: then at the moment between the scans nobody was left who could wake
+ * anybody. */
 
 static bool add(struct keeper_scan *scan, const struct keeper_process *process)
 {
@@ -67,56 +71,106 @@ static bool is_stray(const struct keeper *k, pid_t pid)
     return true;
 }
 
-static int32_t owner_of(const struct keeper *k, const struct keeper_process *process)
+/* Who is above a process, in the words of one who looks for it: OWNER_ABOVE when only the
+ * parent could tell. */
+struct search {
+    struct keeper_scan *scan;
+    int32_t (*owner)(const struct search *search, const struct keeper_process *process);
+    void (*act)(const struct search *search, struct keeper_process *process, int pidfd);
+    struct keeper *keeper;
+    int64_t now;
+    pid_t root;
+    size_t *count;
+};
+
+static int32_t owner_in_keeper(const struct search *search,
+                               const struct keeper_process *process)
 {
-    /* A process may have moved while we looked, so the way up may be a circle. */
-    for (int depth = 0; process != NULL && depth < 4096; depth++) {
-        if (process->ppid == k->pid)
-            return is_stray(k, process->pid) ? OWNER_STRAY : OWNER_NONE;
-        for (size_t i = 0; i < k->slot_count; i++) {
-            if (is_shim_of(k->slots[i], process->ppid))
-                return (int32_t)i;
-        }
-        process = look_up(&k->scan, process->ppid);
-    }
-    return OWNER_NONE;
-}
+    const struct keeper *k = search->keeper;
 
-static void look(struct keeper_scan *scan)
-{
-    DIR *dir = opendir("/proc");
-    const struct dirent *entry;
-    struct keeper_process process;
-
-    scan->count = 0;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-        if (pid > 0 && keeper_read_stat(pid, &process) && !add(scan, &process))
-            break;
-    }
-    if (dir != NULL)
-        (void)closedir(dir);
-}
-
-void keeper_scan(struct keeper *k)
-{
-    look(&k->scan);
-    for (size_t i = 0; i < k->scan.count; i++)
-        k->scan.list[i].owner = owner_of(k, &k->scan.list[i]);
-    for (size_t i = 0; i < k->scan.count; i++) {
-        if (k->scan.list[i].owner == OWNER_STRAY)
-            (void)keeper_signal(k->scan.list[i].pid, k->scan.list[i].start_time, SIGKILL);
-    }
-}
-
-static int32_t index_of(const struct keeper *k, const struct keeper_slot *s)
-{
+    if (process->ppid == k->pid)
+        return is_stray(k, process->pid) ? OWNER_STRAY : OWNER_NONE;
     for (size_t i = 0; i < k->slot_count; i++) {
-        if (k->slots[i] == s)
+        if (is_shim_of(k->slots[i], process->ppid))
             return (int32_t)i;
     }
+    return OWNER_ABOVE;
+}
+
+static int32_t owner_below_root(const struct search *search,
+                                const struct keeper_process *process)
+{
+    return process->ppid == search->root ? 0 : OWNER_ABOVE;
+}
+
+/* The parent as it is now. Its number can have become another's since the child was read; but
+ * then the child has another parent, too. */
+static bool read_parent(const struct keeper_process *child, struct keeper_process *ret)
+{
+    struct keeper_process again;
+
+    return keeper_read_stat(child->ppid, ret) && keeper_read_stat(child->pid, &again) &&
+           again.start_time == child->start_time && again.ppid == child->ppid;
+}
+
+/* Whoever stands above it, as far up as this scan does not know. A process may move while we
+ * look, when its parent ends. */
+static int32_t find_owner(const struct search *search, struct keeper_process process)
+{
+    struct keeper_process parent;
+    const struct keeper_process *known;
+    int tries = 0;
+
+    for (int depth = 0; depth < 4096; depth++) {
+        int32_t owner = search->owner(search, &process);
+
+        if (owner != OWNER_ABOVE)
+            return owner;
+        known = look_up(search->scan, process.ppid);
+        if (process.ppid <= 1 || (known != NULL && known->owner == OWNER_NONE))
+            return OWNER_NONE;
+        if (read_parent(&process, &parent)) {
+            if (known != NULL && known->start_time == parent.start_time)
+                return known->owner;
+            process = parent;
+        } else if (++tries > 8 || !keeper_read_stat(process.pid, &process)) {
+            return OWNER_NONE;
+        }
+    }
     return OWNER_NONE;
+}
+
+/* What is read of a process while its pidfd is open, and a signal still reaches through that,
+ * is of the very process that gets the signal, however soon numbers are used again. */
+static void visit(pid_t pid, void *arg)
+{
+    const struct search *search = arg;
+    struct keeper_process process;
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    if (pidfd >= 0 && keeper_read_stat(pid, &process)) {
+        process.owner = find_owner(search, process);
+        if (process.owner != OWNER_NONE)
+            search->act(search, &process, pidfd);
+        if (!add(search->scan, &process))
+            search->scan->is_cut = true;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        search->scan->is_cut = true;
+    }
+    keeper_close(&pidfd);
+}
+
+static void look(const struct search *search)
+{
+    search->scan->count = 0;
+    search->scan->is_cut = false;
+    if (!keeper_each_number("/proc", visit, (void *)search))
+        search->scan->is_cut = true;
+}
+
+static void send_to(int pidfd, int signal)
+{
+    (void)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
 static struct keeper_stopped *find_stopped(struct keeper_slot *s,
@@ -144,7 +198,9 @@ static bool remember(struct keeper_slot *s, const struct keeper_process *process
     s->stopped[s->stopped_count++] =
         (struct keeper_stopped){ .pid = process->pid,
                                  .start_time = process->start_time,
-                                 .was_stopped = process->state == 'T' };
+                                 .switches = -1,
+                                 .was_stopped = process->state == 'T',
+                                 .is_seen = true };
     return true;
 }
 
@@ -154,37 +210,100 @@ static bool is_dead(const struct keeper_process *process)
     return process->state == 'X' || (process->state == 'Z' && process->threads <= 1);
 }
 
-static bool stop_one(struct keeper_slot *s, struct keeper_process *process)
+/* Whether it stands as it stood at the last scan. Who is blocked in the kernel counts as
+ * standing: it may stay so for long, and stops before it does anything else. */
+static bool check_stopped(struct keeper_stopped *known, const struct keeper_process *process)
 {
-    const struct keeper_stopped *known = find_stopped(s, process);
+    bool runs = true, has_run;
+    int64_t switches = -1;
 
-    if (is_dead(process))
-        return true;
-    if (known != NULL && process->state != 'R' && process->state != 'S')
-        return true;
-    /* The state as it is now, not as it was when the scan came by. */
-    if (known == NULL && (!keeper_read_stat(process->pid, process) || !remember(s, process)))
+    known->is_seen = true;
+    if (!keeper_read_threads(process->pid, &runs, &switches))
         return false;
-    (void)keeper_signal(process->pid, process->start_time, SIGSTOP);
-    return false;
+    has_run = known->switches >= 0 && known->switches != switches;
+    /* Somebody has continued what had stopped itself. */
+    if (has_run || process->state == 'R' || process->state == 'S')
+        known->was_stopped = false;
+    bool is_new = known->switches < 0 && !known->was_stopped;
+    known->switches = switches;
+    return !runs && (process->state == 'D' || (!has_run && !is_new));
 }
 
-static bool stop_all(struct keeper *k, struct keeper_slot *s)
+/* The first time the signal is sent whatever its state is: it may be continued right now. */
+static void stop_one(struct keeper_slot *s, struct keeper_process *process, int pidfd)
+{
+    struct keeper_stopped *known = find_stopped(s, process);
+
+    process->is_still = is_dead(process) || (known != NULL && check_stopped(known, process));
+    if (!process->is_still && (known != NULL || remember(s, process)))
+        send_to(pidfd, SIGSTOP);
+}
+
+static void act_in_keeper(const struct search *search, struct keeper_process *process,
+                          int pidfd)
+{
+    if (process->owner == OWNER_STRAY) {
+        send_to(pidfd, SIGKILL);
+        return;
+    }
+    struct keeper_slot *s = search->keeper->slots[process->owner];
+    if (s->goal == GOAL_GONE)
+        send_to(pidfd, SIGKILL);
+    else if (s->goal == GOAL_STILL && s->look_at <= search->now)
+        stop_one(s, process, pidfd);
+}
+
+void keeper_scan(struct keeper *k, int64_t now)
+{
+    struct search search = { .scan = &k->scan,
+                             .owner = owner_in_keeper,
+                             .act = act_in_keeper,
+                             .keeper = k,
+                             .now = now };
+
+    look(&search);
+}
+
+static int32_t index_of(const struct keeper *k, const struct keeper_slot *s)
+{
+    for (size_t i = 0; i < k->slot_count; i++) {
+        if (k->slots[i] == s)
+            return (int32_t)i;
+    }
+    return OWNER_NONE;
+}
+
+/* Those who have ended need not be remembered. */
+static void forget_unseen(struct keeper_slot *s)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < s->stopped_count; i++) {
+        if (!s->stopped[i].is_seen)
+            continue;
+        s->stopped[kept] = s->stopped[i];
+        s->stopped[kept++].is_seen = false;
+    }
+    s->stopped_count = kept;
+}
+
+static bool have_all_stopped(struct keeper *k, struct keeper_slot *s)
 {
     int32_t index = index_of(k, s);
-    bool still = true;
+    bool still = !k->scan.is_cut;
 
     for (size_t i = 0; i < k->scan.count; i++) {
-        if (k->scan.list[i].owner == index && !stop_one(s, &k->scan.list[i]))
+        if (k->scan.list[i].owner == index && !k->scan.list[i].is_still)
             still = false;
     }
+    forget_unseen(s);
     return still;
 }
 
 bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s)
 {
     if (s->cgroup_fd < 0)
-        return stop_all(k, s);
+        return have_all_stopped(k, s);
     (void)keeper_write_at(s->cgroup_fd, "cgroup.freeze", "1");
     return keeper_cgroup_event(s->cgroup_fd, "frozen") ||
            !keeper_cgroup_event(s->cgroup_fd, "populated");
@@ -231,39 +350,32 @@ size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
     for (size_t i = 0; i < k->scan.count; i++) {
         const struct keeper_process *process = &k->scan.list[i];
 
-        if (process->owner == OWNER_STRAY && s->shim_gone && !is_dead(process))
+        if (!is_dead(process) &&
+            (process->owner == index || (process->owner == OWNER_STRAY && s->shim_gone)))
             count++;
-        if (process->owner != index || is_dead(process))
-            continue;
-        count++;
-        (void)keeper_signal(process->pid, process->start_time, SIGKILL);
     }
     /* An intact shim ends by itself when it has no child left. */
-    return s->shim_gone ? count : count + 1;
+    return s->shim_gone && !k->scan.is_cut ? count : count + 1;
 }
 
-static bool is_below(const struct keeper_scan *scan, const struct keeper_process *process,
-                     pid_t root)
+static void kill_and_count(const struct search *search, struct keeper_process *process,
+                           int pidfd)
 {
-    for (int depth = 0; process != NULL && depth < 4096; depth++) {
-        if (process->pid == root)
-            return true;
-        process = look_up(scan, process->ppid);
-    }
-    return false;
+    if (is_dead(process))
+        return;
+    send_to(pidfd, SIGKILL);
+    (*search->count)++;
 }
 
 size_t keeper_tree_kill_below(struct keeper_scan *scan, pid_t root)
 {
     size_t count = 0;
+    struct search search = { .scan = scan,
+                             .owner = owner_below_root,
+                             .act = kill_and_count,
+                             .root = root,
+                             .count = &count };
 
-    look(scan);
-    for (size_t i = 0; i < scan->count; i++) {
-        const struct keeper_process *process = &scan->list[i];
-
-        if (process->pid != root && is_below(scan, process, root) && !is_dead(process) &&
-            keeper_signal(process->pid, process->start_time, SIGKILL))
-            count++;
-    }
+    look(&search);
     return count;
 }
