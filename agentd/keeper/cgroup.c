@@ -1,10 +1,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -12,7 +14,7 @@
 
 #include "agentd/keeper/keeper.h"
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, MOST_DEEP = 8 };
 
 static void pause_ms(long ms)
 {
@@ -30,8 +32,9 @@ bool keeper_cgroup_event(int cgroup_fd, const char *name)
     return found != NULL && strncmp(found + strlen(name), " 1", 2) == 0;
 }
 
-/* The agent may have made cgroups of its own in it. */
-static void remove_below(int dir_fd, int depth)
+/* The agent may have made cgroups of its own in it: calls for each of them. */
+static void each_below(int dir_fd, int depth,
+                       void (*fn)(int dir_fd, const char *name, int child_fd, int depth))
 {
     int fd = dup(dir_fd);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -46,23 +49,86 @@ static void remove_below(int dir_fd, int depth)
         if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
             continue;
         int child = openat(dir_fd, entry->d_name, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-        if (child >= 0 && depth > 0)
-            remove_below(child, depth - 1);
+        if (child >= 0)
+            fn(dir_fd, entry->d_name, child, depth);
         keeper_close(&child);
-        (void)unlinkat(dir_fd, entry->d_name, AT_REMOVEDIR);
     }
     (void)closedir(dir);
+}
+
+static void remove_one(int dir_fd, const char *name, int child_fd, int depth)
+{
+    if (depth > 0)
+        each_below(child_fd, depth - 1, remove_one);
+    (void)unlinkat(dir_fd, name, AT_REMOVEDIR);
+}
+
+/* Who is in the cgroup itself, as far as they find room; returns how many. */
+static size_t read_members(int fd, pid_t *pids, size_t room)
+{
+    char text[4096];
+    size_t count = 0;
+    char *end = NULL;
+
+    (void)keeper_read_at(fd, "cgroup.procs", text, sizeof text);
+    for (const char *p = text; count < room; p = end) {
+        pid_t pid = (pid_t)strtol(p, &end, 10);
+
+        if (end == p)
+            break;
+        if (pid > 0)
+            pids[count++] = pid;
+    }
+    return count;
+}
+
+/* One that is a member while its pidfd is open, and is reached through that, is that member. */
+static void kill_members(int fd)
+{
+    enum { ROOM = 64 };
+    pid_t before[ROOM], now[ROOM * 2];
+    int pidfds[ROOM];
+    size_t count = read_members(fd, before, ROOM), now_count;
+
+    for (size_t i = 0; i < count; i++)
+        pidfds[i] = (int)syscall(SYS_pidfd_open, before[i], 0);
+    now_count = read_members(fd, now, ROOM * 2);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < now_count; j++) {
+            if (now[j] == before[i])
+                (void)syscall(SYS_pidfd_send_signal, pidfds[i], SIGKILL, NULL, 0);
+        }
+        keeper_close(&pidfds[i]);
+    }
+}
+
+static void kill_one(int dir_fd, const char *name, int child_fd, int depth)
+{
+    (void)dir_fd;
+    (void)name;
+    kill_members(child_fd);
+    if (depth > 0)
+        each_below(child_fd, depth - 1, kill_one);
+}
+
+void keeper_cgroup_kill(int fd, bool again)
+{
+    (void)keeper_write_at(fd, "cgroup.kill", "1");
+    if (!again)
+        return;
+    kill_members(fd);
+    each_below(fd, MOST_DEEP, kill_one);
 }
 
 static void empty(int fd)
 {
     for (int i = 0; i < 1000 && keeper_cgroup_event(fd, "populated"); i++) {
-        (void)keeper_write_at(fd, "cgroup.kill", "1");
+        keeper_cgroup_kill(fd, i > 0);
         pause_ms(10);
     }
     if (keeper_cgroup_event(fd, "populated"))
         keeper_log("error", "event=unkillable what=cgroup");
-    remove_below(fd, 8);
+    each_below(fd, MOST_DEEP, remove_one);
 }
 
 /* Where cgroup v2 is mounted: alone, or beside the hierarchies of v1. */
@@ -248,7 +314,7 @@ void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s)
 {
     if (s->cgroup_fd < 0)
         return;
-    remove_below(s->cgroup_fd, 8);
+    each_below(s->cgroup_fd, MOST_DEEP, remove_one);
     keeper_close(&s->cgroup_fd);
     if (k->cgroup_fd >= 0)
         (void)unlinkat(k->cgroup_fd, s->a.who.instance, AT_REMOVEDIR);

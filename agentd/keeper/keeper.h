@@ -232,6 +232,9 @@ int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct age
 int keeper_cgroup_enter(int cgroup_fd, pid_t pid);
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s);
 bool keeper_cgroup_event(int cgroup_fd, const char *name); /* "populated", "frozen" */
+/* All in it at once, but for those whose first thread is gone: the kernel sends the signal to
+ * that alone. They are for the second time. */
+void keeper_cgroup_kill(int cgroup_fd, bool again);
 void keeper_cgroup_empty_old(struct keeper *k); /* what a crashed keeper left */
 
 /* fence.c - the deadline. */

@@ -344,7 +344,7 @@ size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
         if (!keeper_cgroup_event(s->cgroup_fd, "populated"))
             return 0;
         count = count_lines(s->cgroup_fd, "cgroup.procs");
-        (void)keeper_write_at(s->cgroup_fd, "cgroup.kill", "1");
+        keeper_cgroup_kill(s->cgroup_fd, s->kill_since != 0);
         return count > 0 ? count : 1;
     }
     for (size_t i = 0; i < k->scan.count; i++) {
