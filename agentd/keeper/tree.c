@@ -335,6 +335,13 @@ static size_t count_lines(int dir_fd, const char *name)
     return count;
 }
 
+/* The first process has come to us after its shim, and its status is still to be had. */
+static bool is_unheard(const struct keeper *k, const struct keeper_slot *s,
+                       const struct keeper_process *process)
+{
+    return process->pid == s->a.pid && process->ppid == k->pid && !s->main_gone;
+}
+
 size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
 {
     int32_t index = index_of(k, s);
@@ -350,8 +357,8 @@ size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
     for (size_t i = 0; i < k->scan.count; i++) {
         const struct keeper_process *process = &k->scan.list[i];
 
-        if (!is_dead(process) &&
-            (process->owner == index || (process->owner == OWNER_STRAY && s->shim_gone)))
+        if ((process->owner == index || (process->owner == OWNER_STRAY && s->shim_gone)) &&
+            (!is_dead(process) || is_unheard(k, s, process)))
             count++;
     }
     /* An intact shim ends by itself when it has no child left. */

@@ -211,6 +211,31 @@ START_TEST(agent_that_kills_its_shim_ends)
 }
 END_TEST
 
+/* Its first process ends with the shim, and comes to the keeper, which was its parent's. */
+START_TEST(who_loses_its_shim_has_a_status)
+{
+    enum { LIVES = 60 };
+    char command[64], instance[16];
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    for (int life = 0; life < LIVES; life++) {
+        (void)snprintf(instance, sizeof instance, "n%d", life);
+        (void)snprintf(command, sizeof command, "kill -9 $(ps -o ppid= -p %d)",
+                       (int)hft_keeper_run(k, "a", instance, "sleep 1000")->pid);
+        HFT_CLEANUP_OUTPUT struct hft_output out;
+        hft_process_run((const char *[]){ "sh", "-c", command, NULL }, NULL, &out);
+        ck_assert_int_eq(out.status, 0);
+        const struct agentd_agent *a = hft_keeper_wait(k, instance, AGENTD_STATE_ENDED);
+        ck_assert_uint_eq(a->exit.causes, 0);
+        ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+        ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", instance), AGENTD_CODE_OK);
+        k->tree_count = 0;
+    }
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* 200 kills of links and agents in any order: every end is told, once, with its status, and
  * nothing is left. */
 START_TEST(random_kills_lose_nothing)
@@ -353,6 +378,7 @@ int main(void)
     tcase_add_loop_test(crash, after_a_crash_of_both_the_next_keeper_cleans_up, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, agent_that_kills_its_shim_ends, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, who_loses_its_shim_has_a_status, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, killed_scribe_is_replaced, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: crash", link, crash, NULL);
