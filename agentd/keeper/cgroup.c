@@ -131,33 +131,79 @@ static void empty(int fd)
     each_below(fd, MOST_DEEP, remove_one);
 }
 
-/* Where cgroup v2 is mounted: alone, or beside the hierarchies of v1. */
-static bool find_mount(char ret_path[PATH_BYTES])
+/* Where cgroup v2 is mounted, alone or beside the hierarchies of v1; or, of those, the one that
+ * counts memory. */
+static bool find_mount(bool of_v1, char ret_path[PATH_BYTES])
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");
     char line[PATH_BYTES * 2];
     bool found = false;
 
-    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
-        found = strstr(line, " - cgroup2 ") != NULL &&
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
+        const char *kind = strstr(line, of_v1 ? " - cgroup " : " - cgroup2 ");
+
+        found = kind != NULL && (!of_v1 || strstr(kind, ",memory") != NULL) &&
                 sscanf(line, "%*s %*s %*s %*s %4095s", ret_path) == 1;
+    }
     if (file != NULL)
         (void)fclose(file);
     return found;
 }
 
 /* Our own cgroup in it: agents' are made below, so that what limits us limits them. */
-static bool find_own(char ret_path[PATH_BYTES])
+static bool find_own(bool of_v1, char ret_path[PATH_BYTES])
 {
     FILE *file = fopen("/proc/self/cgroup", "re");
     char line[PATH_BYTES];
     bool found = false;
 
-    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
-        found = sscanf(line, "0::%4095s", ret_path) == 1;
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
+        const char *path = strstr(line, ":/");
+
+        found = path != NULL &&
+                (of_v1 ? strstr(line, "memory") != NULL && strstr(line, "memory") < path
+                       : strncmp(line, "0::", 3) == 0) &&
+                sscanf(path + 1, "%4095s", ret_path) == 1;
+    }
     if (file != NULL)
         (void)fclose(file);
     return found;
+}
+
+/* The directory of our own; returns the length of its name, 0 when there is none. */
+static size_t find_directory(bool of_v1, char ret_path[PATH_BYTES])
+{
+    char own[PATH_BYTES];
+    size_t len;
+
+    if (!find_mount(of_v1, ret_path) || !find_own(of_v1, own))
+        return 0;
+    len = strlen(ret_path);
+    int more = snprintf(ret_path + len, PATH_BYTES - len, "%s", own);
+    if (more < 0 || (size_t)more >= PATH_BYTES - len)
+        return 0;
+    /* In a container that sees only its own part, that part is mounted under no name. */
+    if (of_v1 && access(ret_path, F_OK) < 0) {
+        ret_path[len] = '\0';
+        return len;
+    }
+    return len + (size_t)more;
+}
+
+int keeper_cgroup_open_memory(void)
+{
+    char path[PATH_BYTES];
+    int fd = -1;
+
+    for (int of_v1 = 1; of_v1 >= 0 && fd < 0; of_v1--) {
+        size_t len = find_directory(of_v1 != 0, path);
+        int more = snprintf(path + len, PATH_BYTES - len, "/%s",
+                            of_v1 != 0 ? "memory.oom_control" : "memory.events");
+
+        if (len > 0 && more > 0 && (size_t)more < PATH_BYTES - len)
+            fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    return fd;
 }
 
 /* A service manager marks a cgroup that is ours to divide as we like. */
@@ -219,18 +265,13 @@ static bool works(int base_fd)
 
 static int open_base(struct keeper *k, char path[PATH_BYTES])
 {
-    char own[PATH_BYTES];
     struct stat st;
-    size_t len;
+    size_t len = find_directory(false, path);
+    int more;
 
-    if (!find_mount(path) || !find_own(own) || fstat(k->state_fd, &st) < 0)
-        return -1;
-    len = strlen(path);
-    int more = snprintf(path + len, PATH_BYTES - len, "%s", own);
-    if (more < 0 || (size_t)more >= PATH_BYTES - len)
+    if (len == 0 || fstat(k->state_fd, &st) < 0)
         return -1;
     step_aside(path);
-    len += (size_t)more;
     more =
         snprintf(path + len, PATH_BYTES - len, "%sholdfast-%jx-%jx",
                  path[len - 1] == '/' ? "" : "/", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);

@@ -314,6 +314,7 @@ int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **re
         s->a.fence = m->fence;
         s->a.made_ns = keeper_now();
         s->flags = m->flags;
+        keeper_oom_begin(k, s);
         rc = open_pipes(&pipes, (m->flags & AGENTD_SPAWN_PASS_OUTPUT) != 0, k->cgroup_fd < 0);
     }
     if (rc == 0) {

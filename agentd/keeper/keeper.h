@@ -60,6 +60,7 @@ struct keeper_slot {
     uint64_t shim_start;
     int shim_fd;
     bool shim_gone;
+    int64_t oom_before; /* how many of our cgroup had been killed for memory; -1: unknown */
     struct keeper_stopped *stopped;
     size_t stopped_count, stopped_cap;
 };
@@ -97,6 +98,8 @@ struct keeper {
     char boot_id[AGENTD_BOOT_BYTES];
     pid_t oom_pids[64]; /* that the kernel log named as killed for memory, a ring */
     size_t oom_count;
+    int oom_fd;            /* counts those of our cgroup; -1 */
+    bool oom_is_told;      /* the kernel log names them as we know them */
     int state_fd, lock_fd; /* the state directory, and its lock */
     int epoll_fd, signal_fd, fence_fd, kmsg_fd;
     int cgroup_fd;  /* base directory of the agents' cgroups; -1: shims */
@@ -235,6 +238,8 @@ bool keeper_cgroup_event(int cgroup_fd, const char *name); /* "populated", "froz
 /* All in it at once, but for those whose first thread is gone: the kernel sends the signal to
  * that alone. They are for the second time. */
 void keeper_cgroup_kill(int cgroup_fd, bool again);
+/* What counts those in our own cgroup that were killed for memory, in v1 or v2; -1: nothing. */
+int keeper_cgroup_open_memory(void);
 void keeper_cgroup_empty_old(struct keeper *k); /* what a crashed keeper left */
 
 /* fence.c - the deadline. */
@@ -244,6 +249,7 @@ void keeper_fence_check(struct keeper *k);
 
 /* oom.c - was it the kernel, for memory? */
 void keeper_oom_init(struct keeper *k);
+void keeper_oom_begin(struct keeper *k, struct keeper_slot *s); /* it is about to be made */
 bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s);
 
 /* link.c and request.c - the other half of agentd. */

@@ -8,11 +8,23 @@
 
 #include "agentd/keeper/keeper.h"
 
+/* The log has numbers of the first pid namespace. */
+static bool is_in_first_namespace(void)
+{
+    static const char FIRST[] = "pid:[4026531836]";
+    char name[sizeof FIRST + 16];
+    ssize_t len = readlink("/proc/self/ns/pid", name, sizeof name);
+
+    return len == (ssize_t)sizeof FIRST - 1 && memcmp(name, FIRST, sizeof FIRST - 1) == 0;
+}
+
 void keeper_oom_init(struct keeper *k)
 {
+    k->oom_fd = -1;
     k->kmsg_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (k->kmsg_fd >= 0 && lseek(k->kmsg_fd, 0, SEEK_END) < 0)
         keeper_close(&k->kmsg_fd);
+    k->oom_is_told = k->kmsg_fd >= 0 && is_in_first_namespace();
 }
 
 /* One record per read; a reader that was overrun gets EPIPE once. */
@@ -35,16 +47,49 @@ static void read_kernel_log(struct keeper *k)
     }
 }
 
-static bool cgroup_says_so(const struct keeper_slot *s)
+static int64_t count_in(const char *text)
+{
+    const char *found = strstr(text, "oom_kill ");
+
+    return found != NULL ? strtoll(found + strlen("oom_kill "), NULL, 10) : -1;
+}
+
+static bool own_cgroup_says_so(const struct keeper_slot *s)
 {
     char text[512];
-    const char *found;
 
-    if (s->cgroup_fd < 0 ||
-        keeper_read_at(s->cgroup_fd, "memory.events", text, sizeof text) <= 0)
+    return s->cgroup_fd >= 0 &&
+           keeper_read_at(s->cgroup_fd, "memory.events", text, sizeof text) > 0 &&
+           count_in(text) > 0;
+}
+
+static int64_t count_all(const struct keeper *k)
+{
+    char text[512];
+    ssize_t len = k->oom_fd < 0 ? -1 : pread(k->oom_fd, text, sizeof text - 1, 0);
+
+    text[len > 0 ? len : 0] = '\0';
+    return count_in(text);
+}
+
+void keeper_oom_begin(struct keeper *k, struct keeper_slot *s)
+{
+    if (k->oom_is_told)
+        return;
+    keeper_close(&k->oom_fd); /* we may have been moved */
+    k->oom_fd = keeper_cgroup_open_memory();
+    s->oom_before = count_all(k);
+}
+
+/* Where the log cannot be read: one more of the cgroup that it shares with us was killed since
+ * it began, and nobody else was found to have been that. */
+static bool shared_cgroup_says_so(struct keeper *k, const struct keeper_slot *s)
+{
+    if (k->oom_is_told || s->oom_before < 0 || count_all(k) <= s->oom_before)
         return false;
-    found = strstr(text, "oom_kill ");
-    return found != NULL && strtol(found + strlen("oom_kill "), NULL, 10) > 0;
+    for (size_t i = 0; i < k->slot_count; i++)
+        k->slots[i]->oom_before++;
+    return true;
 }
 
 bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s)
@@ -58,5 +103,5 @@ bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s)
         if (k->oom_pids[i] == s->a.pid)
             return true;
     }
-    return cgroup_says_so(s);
+    return own_cgroup_says_so(s) || shared_cgroup_says_so(k, s);
 }

@@ -36,6 +36,7 @@ struct keeper_slot *keeper_slot_new(struct keeper *k, const struct agentd_who *w
     s->a.who = *who;
     keeper_copy(s->a.boot_id, sizeof s->a.boot_id, k->boot_id);
     s->kill_at = s->look_at = KEEPER_NEVER;
+    s->oom_before = -1;
     s->pidfd = s->gate_fd = s->exec_fd = s->cgroup_fd = s->shim_fd = -1;
     s->log_fds[0] = s->log_fds[1] = -1;
     s->key = ++k->last_key;
