@@ -103,21 +103,27 @@ static void add_said(const struct link_process *process, struct link_blackbox *b
     add(box, "report", &text);
 }
 
+/* Nothing, if its number may have been another's by then. */
 static void add_process(const struct link_process *process, bool whole,
                         struct link_blackbox *box)
 {
-    struct hf_buf line = { 0 }, stack = { 0 }, children = { 0 }, sockets = { 0 };
+    static const char *const SOURCES[] = { "proc", "stack", "children", "sockets" };
+    struct hf_buf texts[sizeof SOURCES / sizeof SOURCES[0]] = { 0 };
+    bool is_own;
 
-    link_proc_describe(process->pid, &process->evidence.proc, &line);
-    add(box, "proc", &line);
-    link_proc_stack(process->pid, &stack);
-    add(box, "stack", &stack);
-    if (!whole)
-        return;
-    link_proc_children(process->pid, &children);
-    add(box, "children", &children);
-    link_proc_sockets(process->pid, &sockets);
-    add(box, "sockets", &sockets);
+    link_proc_describe(process->pid, &process->evidence.proc, &texts[0]);
+    link_proc_stack(process->pid, &texts[1]);
+    if (whole) {
+        link_proc_children(process->pid, &texts[2]);
+        link_proc_sockets(process->pid, &texts[3]);
+    }
+    is_own = link_proc_is(process->pid, process->start_time);
+    for (size_t i = 0; i < sizeof SOURCES / sizeof SOURCES[0]; i++) {
+        if (is_own)
+            add(box, SOURCES[i], &texts[i]);
+        else
+            hf_buf_done(&texts[i]);
+    }
 }
 
 static void say_why(const struct link_process *process, const struct hf_detector_verdict *v,

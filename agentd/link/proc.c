@@ -147,6 +147,14 @@ static void compare(const struct link_proc *before, struct link_proc *now)
     now->computes = (used + now->starved_ms) * 100 / length >= SPINS_PERCENT;
 }
 
+bool link_proc_is(pid_t pid, uint64_t start_time)
+{
+    struct stat_line line;
+
+    return read_stat(pid, &line) && line.start_time == start_time;
+}
+
+/* The line that says who it is is read last: whoever has the number then had it before. */
 bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
                     struct link_proc *proc)
 {
@@ -156,13 +164,13 @@ bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
 
     if (tick == 0)
         tick = sysconf(_SC_CLK_TCK);
+    next.tracer = whole ? read_tracer(pid) : 0;
+    next.run_wait_ms = whole ? read_waits(pid) : 0;
     if (!read_stat(pid, &line) || line.start_time != start_time)
         return false;
     next.state = line.state;
     next.threads = line.threads;
     next.cpu_ms = (int64_t)line.ticks * 1000 / tick;
-    next.tracer = whole ? read_tracer(pid) : 0;
-    next.run_wait_ms = whole ? read_waits(pid) : 0;
     compare(proc, &next);
     *proc = next;
     return true;

@@ -28,13 +28,17 @@ struct link_proc {
 bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
                     struct link_proc *proc);
 
+/* Whether that process is there. What was read of the number before is its own, then. */
+bool link_proc_is(pid_t pid, uint64_t start_time);
+
 enum hf_process_shape link_proc_shape(const struct link_proc *proc);
 
 /* "is stopped by a signal", "computes without an end" ...: what it does instead of answering.
  */
 const char *link_proc_word(const struct link_proc *proc);
 
-/* State, CPU time, system call and wait channel in one line; its stack in the kernel, empty
+/* Of whoever has the number: link_proc_is() afterwards tells whether that was the process.
+ * State, CPU time, system call and wait channel in one line; its stack in the kernel, empty
  * where that cannot be read. */
 void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *ret);
 void link_proc_stack(pid_t pid, struct hf_buf *ret);

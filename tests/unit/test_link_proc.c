@@ -177,6 +177,8 @@ START_TEST(another_process_of_the_same_number_is_not_it)
     ck_assert(!link_proc_read(child, born + 1, true, now(), &proc));
     ck_assert_int_eq(proc.at, 0);
     ck_assert(link_proc_read(child, born, true, now(), &proc));
+    ck_assert(link_proc_is(child, born));
+    ck_assert(!link_proc_is(child, born + 1));
 }
 END_TEST
 
