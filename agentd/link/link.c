@@ -655,33 +655,41 @@ static int open_all(struct link *link)
     return rc;
 }
 
-static void close_all(struct link *link)
+int link_open(struct link *link, const struct link_settings *settings)
+{
+    int rc;
+
+    *link = (struct link){ .settings = settings, .stop_signal = SIGTERM };
+    if (uv_loop_init(&link->loop) != 0)
+        return hf_error_set(&link->why, HF_EIO, "no event loop can be made");
+    rc = open_all(link);
+    if (rc != HF_OK)
+        return rc;
+    HF_LOG_INFO("starting", HF_STR("version", HOLDFAST_VERSION), HF_STR("host", settings->host),
+                HF_INT("ttl_ms", settings->ttl));
+    link_channel_ready(link->channel);
+    link_bury_lost(link, on_buried);
+    return HF_OK;
+}
+
+int link_done(struct link *link)
 {
     link_store_free(link->store);
     hf_node_free(link->node);
     free_agents(link);
+    return uv_loop_close(&link->loop);
 }
 
 int link_run(const struct link_settings *settings, struct hf_error *err)
 {
-    struct link link = { .settings = settings, .stop_signal = SIGTERM };
-    int rc;
+    struct link link;
+    int rc = link_open(&link, settings);
 
-    if (uv_loop_init(&link.loop) != 0)
-        return hf_error_set(err, HF_EIO, "no event loop can be made");
-    rc = open_all(&link);
-    if (rc == HF_OK) {
-        HF_LOG_INFO("starting", HF_STR("version", HOLDFAST_VERSION),
-                    HF_STR("host", settings->host), HF_INT("ttl_ms", settings->ttl));
-        link_channel_ready(link.channel);
-        link_bury_lost(&link, on_buried);
-    }
     if (rc != HF_OK) {
         *err = link.why.text[0] != '\0' ? link.why : (struct hf_error){ "out of memory" };
         return rc;
     }
     (void)uv_run(&link.loop, UV_RUN_DEFAULT);
-    close_all(&link);
-    (void)uv_loop_close(&link.loop);
+    (void)link_done(&link);
     return HF_OK;
 }

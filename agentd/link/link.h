@@ -133,6 +133,12 @@ struct link {
 /* Runs until it is over. Returns the exit code of this process. */
 int link_run(const struct link_settings *settings, struct hf_error *err);
 
+/* For whoever runs its loop: makes all of it, where a failure leaves its sentence in `why` and
+ * what was opened to the end of the process; and lets go of what its loop does not hold, once
+ * that has come to its end. Not 0: something is still open. */
+int link_open(struct link *link, const struct link_settings *settings) HF_MUST_CHECK;
+int link_done(struct link *link);
+
 /* Ends everything in order, and agentd with that code. */
 void link_stop(struct link *link, int code);
 
