@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
+enum { STATUS_LINE = 12 }; /* bytes of it that are looked at */
+
 struct link_probe {
     struct link_probe_config cfg;
     uv_loop_t *loop;
@@ -129,15 +131,17 @@ static void on_space(uv_handle_t *handle, size_t size, uv_buf_t *ret_buf)
 
     (void)size;
     *ret_buf = uv_buf_init(attempt->in + attempt->in_len,
-                           (unsigned)(sizeof attempt->in - 1 - attempt->in_len));
+                           (unsigned)(sizeof attempt->in - attempt->in_len));
 }
 
-/* 1: good; 0: more has to come; below 0: bad. */
-static int judge_http(const char *in, size_t len)
+/* "HTTP/1.1 200", and anything behind it on that line. */
+int link_probe_read_http(const char *in, size_t len)
 {
-    if (memchr(in, '\n', len) == NULL)
+    const char *end = memchr(in, '\n', len);
+
+    if (end == NULL)
         return 0;
-    return strncmp(in, "HTTP/1.", 7) == 0 && strlen(in) > 9 && in[8] == ' ' &&
+    return end - in >= STATUS_LINE && memcmp(in, "HTTP/1.", 7) == 0 && in[8] == ' ' &&
                    (in[9] == '2' || in[9] == '3')
                ? 1
                : -1;
@@ -156,11 +160,10 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
         return;
     }
     attempt->in_len += (size_t)len;
-    attempt->in[attempt->in_len] = '\0';
     good = attempt->kind == LINK_PROBE_HTTP
-               ? judge_http(attempt->in, attempt->in_len)
+               ? link_probe_read_http(attempt->in, attempt->in_len)
                : link_probe_read_health(attempt->in, attempt->in_len);
-    if (good == 0 && attempt->in_len == sizeof attempt->in - 1)
+    if (good == 0 && attempt->in_len == sizeof attempt->in)
         good = -1;
     if (good != 0)
         link_attempt_end(attempt, good > 0,

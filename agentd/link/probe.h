@@ -75,8 +75,9 @@ void link_attempt_on_closed(uv_handle_t *handle);
 void link_attempt_kill(const struct link_attempt *attempt); /* its program, if it still runs */
 void link_attempt_exec(struct link_attempt *attempt, uv_loop_t *loop);
 
-/* gRPC without a library: what to send, and what the answer says. 1: it serves; 0: not known
- * yet; below 0: it does not. */
+/* What the answer says that has come so far. 1: it serves; 0: not known yet; below 0: it does
+ * not. gRPC without a library: what to send, too. */
+int link_probe_read_http(const char *in, size_t len);
 size_t link_probe_put_health(const struct link_probe_target *target, char *out, size_t size);
 int link_probe_read_health(const char *in, size_t len);
 

@@ -184,6 +184,8 @@ static const struct {
     { "http", "HTTP/1.0 302 Found\r\n\r\n", true, "it serves" },
     { "http", "HTTP/1.1 503 No\r\n\r\n", false, "it answers that it does not serve" },
     { "http", "SSH-2.0-x\r\n", false, "it answers that it does not serve" },
+    { "http", "HTTP/1.\n 200 OK\r\n\r\n", false, "it answers that it does not serve" },
+    { "http", "HTTP/1.1 2\n", false, "it answers that it does not serve" },
     { "http", "", false, "it hung up without an answer" },
     { "http", NULL, false, "it took too long" },
     { "grpc", "HTTP/1.1 200 OK\r\n\r\n", false, "it answers that it does not serve" },
