@@ -68,7 +68,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
     *ret = (struct stat_line){ .state = p[2] };
     for (size_t i = 0; name[i + 1] != '\0' && i < sizeof ret->name - 1; i++) {
         ret->name[i] = name[i + 1];
-        if (ret->name[i] <= ' ' || ret->name[i] == 127)
+        if (name[i + 1] <= ' ' || name[i + 1] >= 127) /* whether a char has a sign or not */
             ret->name[i] = '?';
     }
     p += 3;

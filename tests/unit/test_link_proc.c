@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,7 +14,7 @@
 #include "support/wait.h"
 #include "unit/suite.h"
 
-enum way { SLEEPS, COMPUTES, STOPS, IS_TRACED };
+enum way { SLEEPS, COMPUTES, STOPS, IS_TRACED, HAS_ODD_NAME };
 enum { LOOKS = 20 };
 
 static pid_t child, hog;
@@ -41,6 +42,8 @@ static uint64_t start_time(pid_t pid)
 
 _Noreturn static void hang(enum way way)
 {
+    if (way == HAS_ODD_NAME)
+        (void)prctl(PR_SET_NAME, ") R 1 (\n\xff\tx) Z");
     if (way == STOPS)
         (void)raise(SIGSTOP);
     while (way == COMPUTES)
@@ -201,6 +204,27 @@ START_TEST(children_and_sockets_are_listed)
 }
 END_TEST
 
+static bool is_listed_as(void *part)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+
+    link_proc_children(getpid(), &text);
+    return text.data != NULL && strstr(text.data, part) != NULL;
+}
+
+/* It chooses its name, and could look like another process, or end the line. */
+START_TEST(a_name_that_was_chosen_to_mislead_does_not)
+{
+    char part[80];
+
+    begin(HAS_ODD_NAME);
+    await_word("it sleeps");
+    (void)snprintf(part, sizeof part, ")?R?1?(???x)?Z (pid %d, child of %d, state S)",
+                   (int)child, (int)getpid());
+    hft_wait_or_fail(is_listed_as, part, 10000, part);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("proc");
@@ -213,5 +237,6 @@ int main(void)
     tcase_add_test(t, who_is_traced_is_known_by_its_tracer);
     tcase_add_test(t, another_process_of_the_same_number_is_not_it);
     tcase_add_test(t, children_and_sockets_are_listed);
+    tcase_add_test(t, a_name_that_was_chosen_to_mislead_does_not);
     return run("link/proc", t);
 }
