@@ -293,6 +293,32 @@ START_TEST(damage_is_found_and_passed_over)
 }
 END_TEST
 
+#define ASK_IN_NEXT_LIFE                                                                       \
+    "cd \"$0\"; if [ -e kept ]; then " CURL "-w '%{http_code}' -o got " CHECKPOINT             \
+    " >status; (cat status; echo; head -n 1 got) >told; mv told back; " STAY                   \
+    "; fi; " TAKE_TASK                                                                         \
+    "yes one | head -c 20000 >first; yes two | head -c 20000 >second; " KEEP("first")          \
+        KEEP("second") "echo yes >kept; " STAY
+
+static const enum damage LOSSES[] = { FLIP, CUT, LOSE_BODY, LOSE_ENTRY };
+
+START_TEST(a_successor_goes_on_from_the_newest_that_is_whole)
+{
+    pid_t agentd;
+
+    begin_leader();
+    agentd = start_s3(NULL, ASK_IN_NEXT_LIFE);
+    await_line("kept", "yes");
+    do_damage(LOSSES[_i]);
+    kill_link(); /* which may know what it gave to the store by heart */
+    await_link(2);
+    ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
+    await_line("back", "200\none");
+    await("tasks/t1", "\"restored\":{\"seq\":\"1\"");
+    (void)stop(agentd);
+}
+END_TEST
+
 /* Old ones, and those that nobody names. */
 
 #define EIGHT                                                                                  \
@@ -388,6 +414,8 @@ int main(void)
     tcase_add_test(stories, a_successor_goes_on_from_the_bucket);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
                         sizeof DAMAGES / sizeof DAMAGES[0]);
+    tcase_add_loop_test(stories, a_successor_goes_on_from_the_newest_that_is_whole, 0,
+                        sizeof LOSSES / sizeof LOSSES[0]);
     tcase_add_test(stories, the_last_five_are_kept);
     tcase_add_test(stories, objects_that_no_checkpoint_names_are_removed);
     tcase_add_test(stories, what_belongs_to_another_fleet_is_left_alone);

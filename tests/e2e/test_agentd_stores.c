@@ -326,27 +326,71 @@ static void damage_file(enum damage damage, const char *key)
     }
 }
 
+static void do_damage(const char *store, enum damage damage)
+{
+    char key[64];
+
+    find_key(key);
+    if (damage == LOSE_ENTRY)
+        hft_etcdctl_ok(&server, NULL, "del", ROOT "checkpoints/t1/0000000000000000002", NULL);
+    else if (strcmp(store, "etcd") == 0)
+        damage_etcd(damage, key);
+    else
+        damage_file(damage, key);
+}
+
 START_TEST(damage_is_found_and_passed_over)
 {
     const char *flags[] = { "--store", DAMAGES[_i].store, NULL };
-    enum damage damage = DAMAGES[_i].damage;
-    char key[64];
     pid_t agentd;
 
     submit("t1", "r1", "x");
     agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", ASK_LATER, dir.path, NULL });
     await_line("kept", "yes");
-    find_key(key);
     verify("t1", 0, "whole");
-    if (damage == LOSE_ENTRY)
-        hft_etcdctl_ok(&server, NULL, "del", ROOT "checkpoints/t1/0000000000000000002", NULL);
-    else if (strcmp(DAMAGES[_i].store, "etcd") == 0)
-        damage_etcd(damage, key);
-    else
-        damage_file(damage, key);
+    do_damage(DAMAGES[_i].store, DAMAGES[_i].damage);
     verify("t1", 1, DAMAGES[_i].verified);
     write_file("go", "");
     await_line("back", DAMAGES[_i].back);
+    (void)stop(agentd);
+}
+END_TEST
+
+/* The agent keeps two and dies when the test has done something to the newest: whoever follows
+ * it is started with what is left. */
+#define ASK_IN_NEXT_LIFE                                                                       \
+    "cd \"$0\"; if [ -e kept ]; then " CURL "-w '%{http_code}' -o got " CHECKPOINT             \
+    " >status; (cat status; echo; head -n 1 got) >told; mv told back; exec sleep 600; "        \
+    "fi; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL "-d '' " TASKS      \
+    "t1/start; yes one | head -c 20000 >first; yes two | head -c 20000 >second; " KEEP(        \
+        "first") KEEP("second") "echo yes >kept; exec sleep 600"
+
+static const struct {
+    const char *store;
+    enum damage damage;
+} LOSSES[] = {
+    { "etcd", FLIP },
+    { "etcd", LOSE_ENTRY },
+    { "file", CUT },
+    { "file", LOSE_BODY },
+};
+
+START_TEST(a_successor_goes_on_from_the_newest_that_is_whole)
+{
+    const char *flags[] = { "--store", LOSSES[_i].store, NULL };
+    pid_t agentd;
+
+    begin_leader();
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags,
+                        (const char *[]){ "sh", "-c", ASK_IN_NEXT_LIFE, dir.path, NULL });
+    await_line("kept", "yes");
+    do_damage(LOSSES[_i].store, LOSSES[_i].damage);
+    kill_link(); /* which may know what it gave to the store by heart */
+    await_link(2);
+    ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
+    await_line("back", "200\none");
+    await("tasks/t1", "\"restored\":{\"seq\":\"1\"");
     (void)stop(agentd);
 }
 END_TEST
@@ -455,5 +499,7 @@ int main(void)
     tcase_add_test(stories, a_full_disk_refuses_what_it_has_no_room_for);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
                         sizeof DAMAGES / sizeof DAMAGES[0]);
+    tcase_add_loop_test(stories, a_successor_goes_on_from_the_newest_that_is_whole, 0,
+                        sizeof LOSSES / sizeof LOSSES[0]);
     return hft_suite_run("agentd: stores", stories, NULL);
 }
