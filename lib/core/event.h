@@ -99,6 +99,17 @@ enum hf_process_news {
     HF_PROCESS_CLEARED,    /* nothing is, any more */
     HF_PROCESS_UNWELL,     /* alive, answers nothing, and is to be ended: suspicion */
     HF_PROCESS_UNKILLABLE, /* survived SIGKILL */
+    HF_PROCESS_NUDGED,     /* what it was asked has reached it, or was read: receipt */
+};
+
+#define HF_RECEIPT_ID 64 /* bytes of an inquiry's id, with its NUL */
+
+/* What became of an inquiry on its way to the process. A plain value. */
+struct hf_receipt {
+    char id[HF_RECEIPT_ID]; /* of the inquiry; "": there was none */
+    char by[16];            /* the way that was first: "events", "stdin", "hook" */
+    hf_ms delivered_wall;   /* 0: it was not, yet */
+    hf_ms read_wall;        /* likewise */
 };
 
 struct hf_event_process {
@@ -113,6 +124,7 @@ struct hf_event_process {
     bool core;
     const char *text;                                 /* evidence, a sentence; may be NULL */
     const Holdfast__V1__Report__Suspicion *suspicion; /* of SUSPECT and UNWELL; never NULL */
+    const struct hf_receipt *receipt;                 /* of NUDGED; never NULL */
 };
 
 enum hf_ask_kind {

@@ -30,6 +30,8 @@ void hf_node_forget_process(struct node_agent *a)
     hf_json_free(a->suspicion);
     a->suspicion = NULL;
     a->said_wall = a->beat_wall = 0;
+    a->receipt = (struct hf_receipt){ .id = "" };
+    a->receipt_new = false;
     free(a->reported);
     free(a->reporting);
     a->reported = a->reporting = NULL;
@@ -340,6 +342,7 @@ int hf_node_on_process(struct hf_node *node, const struct hf_event_process *news
         if (a->process == PROCESS_BEGUN)
             set_stuck(a);
         break;
+    case HF_PROCESS_NUDGED: hf_node_take_receipt(a, news->receipt); break;
     }
     return HF_OK;
 }

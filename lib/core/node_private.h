@@ -282,8 +282,9 @@ struct node_agent {
     hf_ms progress_wall;
     hf_ms said_wall; /* when it last said something: grows with every word; 0: never */
     hf_ms beat_wall; /* when its last heartbeat came; 0: none did */
-    char *reported;  /* what was written last, without what nobody wants to see */
-    char *reporting; /* what is being written */
+    struct hf_receipt receipt; /* for the last thing that it was asked */
+    char *reported;            /* what was written last, without what nobody wants to see */
+    char *reporting;           /* what is being written */
     hf_ms reported_at;
     ProtobufCMessage *suspicion; /* what its agentd has against it; NULL: nothing */
     hf_ms unwell_at;
@@ -337,6 +338,7 @@ struct node_agent {
     bool suspicion_new; /* it is another one than was written, ... */
     bool telling;       /* ... that it is unwell is being written, ... */
     bool suspected;     /* ... and was */
+    bool receipt_new;
 };
 
 struct hf_node {
@@ -632,6 +634,10 @@ void hf_node_ask_again(struct node_agent *a, struct node_ask *ask, bool unknown)
 /* node_report.c */
 /* It said something, now. */
 void hf_node_note_word(const struct hf_node *node, struct node_agent *a);
+/* It answered what it was asked, now, if it was asked something that had reached it. */
+void hf_node_note_answer(const struct hf_node *node, struct node_agent *a);
+/* What is known of the same inquiry stays; another one replaces it. */
+void hf_node_take_receipt(struct node_agent *a, const struct hf_receipt *receipt);
 /* Takes what it says of itself from the ask. */
 void hf_node_take_report(const struct hf_node *node, struct node_agent *a,
                          struct node_ask *ask);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,9 @@ struct report {
     Holdfast__V1__Report record;
     Holdfast__V1__Report__Progress progress;
     Holdfast__V1__Incarnation incarnation;
-    Google__Protobuf__Timestamp at, updated, said_at, heartbeat_at;
+    Holdfast__V1__Report__Nudge nudge;
+    Holdfast__V1__Report__Delivery delivery;
+    Google__Protobuf__Timestamp at, updated, said_at, heartbeat_at, delivered_at, read_at;
 };
 
 /* What stands in etcd, if it is of this very life. */
@@ -28,9 +31,53 @@ static const Holdfast__V1__Report *find_own(const struct node_agent *a)
                : NULL;
 }
 
+void hf_node_note_answer(const struct hf_node *node, struct node_agent *a)
+{
+    const Holdfast__V1__Health__Inquiry *inquiry = hf_stall_open(
+        (const Holdfast__V1__Health *)a->health.record, hf_node_incarnation(&a->life));
+
+    if (inquiry == NULL || strcmp(inquiry->id, a->receipt.id) != 0 ||
+        a->receipt.delivered_wall == 0 || a->receipt.read_wall != 0)
+        return;
+    a->receipt.read_wall = node->wall;
+    a->receipt_new = true;
+}
+
 void hf_node_note_word(const struct hf_node *node, struct node_agent *a)
 {
     a->said_wall = node->wall > a->said_wall ? node->wall : a->said_wall + 1;
+    hf_node_note_answer(node, a);
+}
+
+/* 0 is no moment. */
+static bool is_earlier(hf_ms moment, hf_ms other)
+{
+    return moment != 0 && (other == 0 || moment < other);
+}
+
+/* The first time counts, of each. */
+static bool merge_receipt(struct hf_receipt *into, const struct hf_receipt *from)
+{
+    bool delivered = is_earlier(from->delivered_wall, into->delivered_wall);
+    bool read = is_earlier(from->read_wall, into->read_wall);
+
+    if (delivered) {
+        into->delivered_wall = from->delivered_wall;
+        memcpy(into->by, from->by, sizeof into->by);
+    }
+    if (read)
+        into->read_wall = from->read_wall;
+    return delivered || read;
+}
+
+void hf_node_take_receipt(struct node_agent *a, const struct hf_receipt *receipt)
+{
+    if (strcmp(a->receipt.id, receipt->id) == 0) {
+        a->receipt_new |= merge_receipt(&a->receipt, receipt);
+        return;
+    }
+    a->receipt = *receipt;
+    a->receipt_new = true;
 }
 
 static bool is_same_moment(const Google__Protobuf__Timestamp *a,
@@ -94,6 +141,26 @@ const Holdfast__V1__Health__Inquiry *hf_node_find_inquiry(const struct node_agen
                : inquiry;
 }
 
+/* And what it wrote of an inquiry, unless there is another one by now. */
+static void take_back_receipt(struct node_agent *a)
+{
+    const Holdfast__V1__Report *old = find_own(a);
+    struct hf_receipt kept = { .id = "" };
+
+    if (!a->blind || old == NULL || old->nudge == NULL)
+        return;
+    (void)snprintf(kept.id, sizeof kept.id, "%s", old->nudge->id);
+    if (old->nudge->delivered != NULL) {
+        (void)snprintf(kept.by, sizeof kept.by, "%s", old->nudge->delivered->by);
+        kept.delivered_wall = hf_moment_read(old->nudge->delivered->at);
+    }
+    kept.read_wall = hf_moment_read(old->nudge->read_at);
+    if (a->receipt.id[0] == '\0')
+        a->receipt = kept;
+    else if (strcmp(a->receipt.id, kept.id) == 0)
+        (void)merge_receipt(&a->receipt, &kept);
+}
+
 /* So does what it wrote of its progress. */
 static void take_back_progress(struct node_agent *a)
 {
@@ -121,13 +188,41 @@ static void fill_progress(const struct node_agent *a, struct report *ret)
     ret->record.progress = &ret->progress;
 }
 
+static void fill_receipt(const struct hf_receipt *receipt, struct report *ret)
+{
+    ret->record.nudge = NULL;
+    if (receipt->id[0] == '\0')
+        return;
+    holdfast__v1__report__nudge__init(&ret->nudge);
+    ret->nudge.id = (char *)receipt->id;
+    ret->nudge.read_at = hf_moment_write(receipt->read_wall, &ret->read_at);
+    ret->record.nudge = &ret->nudge;
+    if (receipt->delivered_wall == 0)
+        return;
+    holdfast__v1__report__delivery__init(&ret->delivery);
+    ret->delivery.by = (char *)receipt->by;
+    ret->delivery.at = hf_moment_write(receipt->delivered_wall, &ret->delivered_at);
+    ret->nudge.delivered = &ret->delivery;
+}
+
+/* What it said; or, while it has said nothing to this link, what an earlier one wrote. */
+static void fill_words(const struct node_agent *a, struct report *ret)
+{
+    const Holdfast__V1__Report *said = (const Holdfast__V1__Report *)a->said;
+
+    if (said == NULL && a->blind)
+        said = find_own(a);
+    if (said != NULL)
+        ret->record = *said;
+    else
+        holdfast__v1__report__init(&ret->record);
+    ret->record.n_op_ids = 0;
+}
+
 static void fill_report(const struct hf_node *node, const struct node_agent *a,
                         struct report *ret)
 {
-    if (a->said != NULL)
-        ret->record = *(const Holdfast__V1__Report *)a->said;
-    else
-        holdfast__v1__report__init(&ret->record);
+    fill_words(a, ret);
     holdfast__v1__incarnation__init(&ret->incarnation);
     ret->incarnation.lease_id = a->life.lease;
     ret->incarnation.create_revision = a->life.create_rev;
@@ -138,6 +233,7 @@ static void fill_report(const struct hf_node *node, const struct node_agent *a,
     ret->record.said_at = hf_moment_write(a->said_wall, &ret->said_at);
     ret->record.heartbeat_at = hf_moment_write(a->beat_wall, &ret->heartbeat_at);
     fill_progress(a, ret);
+    fill_receipt(&a->receipt, ret);
     ret->record.suspicion = (Holdfast__V1__Report__Suspicion *)a->suspicion;
 }
 
@@ -211,7 +307,7 @@ static bool is_cleared(const struct node_agent *a)
 
 static bool has_news(const struct node_agent *a)
 {
-    return a->said_new || a->suspicion_new || is_cleared(a);
+    return a->said_new || a->suspicion_new || a->receipt_new || is_cleared(a);
 }
 
 static int write_report(struct hf_node *node, struct node_agent *a, const struct report *report,
@@ -224,7 +320,8 @@ static int write_report(struct hf_node *node, struct node_agent *a, const struct
     rc = hf_node_send(node, a, OP_REPORT, "it has something to say that is worth a look", ret);
     if (rc != NODE_INTENT)
         return rc;
-    a->said_new = a->suspicion_new = false; /* what is said from here on is new again */
+    /* What is said from here on is new again. */
+    a->said_new = a->suspicion_new = a->receipt_new = false;
     a->telling = a->unwell;
     return rc;
 }
@@ -242,6 +339,7 @@ int hf_node_write_report(struct hf_node *node, struct node_agent *a, struct hf_i
         return NODE_GO_ON;
     take_back_words(a);
     take_back_progress(a);
+    take_back_receipt(a);
     fill_report(node, a, &report);
     err = show(&report, &text);
     if (err != HF_OK)

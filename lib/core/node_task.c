@@ -102,6 +102,16 @@ static void take_progress(const struct hf_node *node, struct node_agent *a,
     hf_node_note_word(node, a);
 }
 
+/* What moves the task that it was asked about is an answer, too. */
+static void note_move(const struct hf_node *node, struct node_agent *a,
+                      const struct node_ask *ask)
+{
+    const Holdfast__V1__Health__Inquiry *inquiry = hf_node_find_inquiry(a);
+
+    if (inquiry != NULL && strcmp(inquiry->task, ask->task) == 0)
+        hf_node_note_answer(node, a);
+}
+
 static int write_task(struct hf_node *node, struct node_agent *a, struct node_ask *ask,
                       Holdfast__V1__Task__State state, struct hf_intent *ret)
 {
@@ -156,6 +166,7 @@ int hf_node_work(struct hf_node *node, struct node_agent *a, struct node_ask *as
         hf_node_answer_read(ask);
         return NODE_GO_ON;
     }
+    note_move(node, a, ask);
     return write_task(node, a, ask, step.state, ret);
 }
 

@@ -211,6 +211,132 @@ START_TEST(what_it_said_holds_in_its_next_life_too)
 }
 END_TEST
 
+/* Receipts. */
+
+static void receipt(const char *by, hf_ms delivered, hf_ms read)
+{
+    struct hf_receipt known = { .id = "q", .delivered_wall = delivered, .read_wall = read };
+    char id[32];
+
+    (void)snprintf(known.by, sizeof known.by, "%s", by);
+    (void)snprintf(id, sizeof id, "%s", instance("a"));
+    must((struct hf_event){
+        .kind = HF_EVENT_PROCESS,
+        .process = {
+            .agent = "a", .instance_id = id, .news = HF_PROCESS_NUDGED, .receipt = &known } });
+}
+
+START_TEST(that_it_was_delivered_is_written_and_is_no_answer)
+{
+    const char *said;
+
+    be_asked(104);
+    said = moment("saidAt");
+    receipt("stdin", 1700000001000, 0);
+    wait(1000);
+    has("agents/a/report", "\"nudge\":{\"id\":\"q\",\"delivered\":{\"by\":\"stdin\",\"at\":"
+                           "\"2023-11-14T22:13:21Z\"}}");
+    ck_assert_str_eq(moment("saidAt"), said);
+    ck_assert_ptr_nonnull(hf_node_get_inquiry(w.node, "a"));
+}
+END_TEST
+
+START_TEST(of_who_never_said_anything_it_is_no_word_either)
+{
+    running();
+    receipt("hook", 1700000001000, 1700000002000);
+    wait(1000);
+    has("agents/a/report", "\"by\":\"hook\"");
+    ck_assert_str_eq(moment("readAt"), "2023-11-14T22:13:22Z");
+    ck_assert_str_eq(moment("saidAt"), "");
+}
+END_TEST
+
+START_TEST(the_first_delivery_counts_and_is_written_once)
+{
+    int64_t rev;
+
+    be_asked(104);
+    receipt("stdin", 1700000001000, 0);
+    wait(1000);
+    rev = find(ROOT "agents/a/report")->mod_rev;
+    receipt("events", 1700000002000, 0);
+    wait(5000);
+    ck_assert_int_eq(find(ROOT "agents/a/report")->mod_rev, rev);
+    receipt("events", 1700000002000, 1700000003000);
+    wait(1000);
+    has("agents/a/report", "\"by\":\"stdin\"");
+    ck_assert_str_eq(moment("readAt"), "2023-11-14T22:13:23Z");
+}
+END_TEST
+
+static void complete(void)
+{
+    ask("a", HF_ASK_COMPLETE, "t");
+}
+
+static void (*const READS[])(void) = { act, announce, say_more, progress, complete };
+
+START_TEST(who_answers_has_read_what_had_reached_it)
+{
+    be_asked(104);
+    receipt("stdin", 1700000001000, 0);
+    wait(1000);
+    ck_assert_str_eq(moment("readAt"), "");
+    READS[_i]();
+    wait(1000);
+    ck_assert_str_ne(moment("readAt"), "");
+}
+END_TEST
+
+START_TEST(an_answer_before_it_came_is_no_receipt)
+{
+    be_asked(104);
+    act();
+    wait(1000);
+    ck_assert_ptr_null(strstr(get("agents/a/report"), "nudge"));
+    receipt("stdin", 1700000001000, 0);
+    wait(1000);
+    ck_assert_str_eq(moment("readAt"), "");
+}
+END_TEST
+
+START_TEST(a_new_link_keeps_the_receipt_and_the_words)
+{
+    be_asked(104);
+    receipt("stdin", 1700000001000, 0);
+    wait(1000);
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    ignore();
+    receipt("events", 1700000009000, 1700000010000);
+    wait(1000);
+    has("agents/a/report", "\"by\":\"stdin\",\"at\":\"2023-11-14T22:13:21Z\"");
+    ck_assert_str_eq(moment("readAt"), "2023-11-14T22:13:30Z");
+    has("agents/a/report", "\"phase\":\"thinking\"");
+    beat();
+    wait(61000);
+    has("agents/a/report", "\"by\":\"stdin\"");
+}
+END_TEST
+
+START_TEST(the_next_process_was_told_nothing)
+{
+    be_asked(104);
+    receipt("stdin", 1700000001000, 0);
+    wait(1000);
+    news("a", HF_PROCESS_ENDED, 1, "exit status 1");
+    ignore();
+    put("commands/h/a", "{\"id\":\"c1\",\"host\":\"h\"}");
+    ignore();
+    ck_assert_str_ne(instance("a"), w.ids[0]);
+    beat();
+    wait(1000);
+    ck_assert_ptr_null(strstr(get("agents/a/report"), "nudge"));
+}
+END_TEST
+
 static void add_stories(TCase *t)
 {
     tcase_add_test(t, a_heartbeat_is_no_word_and_the_first_is_written_at_once);
@@ -223,6 +349,13 @@ static void add_stories(TCase *t)
     tcase_add_test(t, every_word_is_another_one_though_the_clock_stands_still);
     tcase_add_test(t, a_new_link_does_not_take_a_heartbeat_for_a_word);
     tcase_add_test(t, what_it_said_holds_in_its_next_life_too);
+    tcase_add_test(t, that_it_was_delivered_is_written_and_is_no_answer);
+    tcase_add_test(t, of_who_never_said_anything_it_is_no_word_either);
+    tcase_add_test(t, the_first_delivery_counts_and_is_written_once);
+    tcase_add_loop_test(t, who_answers_has_read_what_had_reached_it, 0, COUNT(READS));
+    tcase_add_test(t, an_answer_before_it_came_is_no_receipt);
+    tcase_add_test(t, a_new_link_keeps_the_receipt_and_the_words);
+    tcase_add_test(t, the_next_process_was_told_nothing);
 }
 
 int main(void)
