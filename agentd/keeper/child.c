@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -123,7 +124,9 @@ static char **build(const struct agentd_spawn *m, const char *more, uint32_t mor
 
 static void set_stdio(const struct keeper_plan *plan)
 {
-    if ((plan->spawn->flags & AGENTD_SPAWN_PASS_INPUT) == 0) {
+    if (plan->in_fd >= 0) {
+        (void)dup2(plan->in_fd, STDIN_FILENO);
+    } else if ((plan->spawn->flags & AGENTD_SPAWN_PASS_INPUT) == 0) {
         int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
         if (fd >= 0)
@@ -187,6 +190,7 @@ _Noreturn void keeper_child_main(struct keeper_plan *plan)
 struct pipes {
     int gate[2]; /* child reads */
     int exec[2]; /* child writes */
+    int in[2];   /* child reads; where it can be told something */
     int out[2];  /* child writes */
     int err[2];  /* child writes; as out unless output is passed on */
     int shim[2]; /* [1]: the shim's */
@@ -194,7 +198,7 @@ struct pipes {
 
 static void close_pipes(struct pipes *p)
 {
-    int *all[] = { p->gate, p->exec, p->out, p->err, p->shim };
+    int *all[] = { p->gate, p->exec, p->in, p->out, p->err, p->shim };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         keeper_close(&all[i][0]);
@@ -202,11 +206,17 @@ static void close_pipes(struct pipes *p)
     }
 }
 
-static int open_pipes(struct pipes *p, bool apart, bool behind_shim)
+static int open_pipes(struct pipes *p, uint32_t flags, bool behind_shim)
 {
-    *p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    bool apart = (flags & AGENTD_SPAWN_PASS_OUTPUT) != 0;
+    bool is_told = (flags & AGENTD_SPAWN_TELL_INPUT) != 0;
+
+    *p = (struct pipes){
+        { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }
+    };
     if (pipe2(p->gate, O_CLOEXEC) < 0 || pipe2(p->exec, O_CLOEXEC) < 0 ||
-        pipe2(p->out, O_CLOEXEC) < 0 || (apart && pipe2(p->err, O_CLOEXEC) < 0) ||
+        (is_told && pipe2(p->in, O_CLOEXEC) < 0) || pipe2(p->out, O_CLOEXEC) < 0 ||
+        (apart && pipe2(p->err, O_CLOEXEC) < 0) ||
         (behind_shim && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p->shim) < 0)) {
         int rc = -errno;
 
@@ -244,6 +254,7 @@ static pid_t make(struct keeper *k, struct keeper_slot *s, const struct agentd_s
     struct keeper_plan plan = { .spawn = m,
                                 .gate_fd = p->gate[0],
                                 .exec_fd = p->exec[1],
+                                .in_fd = p->in[0],
                                 .out_fd = p->out[1],
                                 .err_fd = p->err[1] >= 0 ? p->err[1] : p->out[1],
                                 .oom_score = k->oom_score,
@@ -256,7 +267,8 @@ static pid_t make(struct keeper *k, struct keeper_slot *s, const struct agentd_s
     if (s->cgroup_fd >= 0)
         keeper_child_main(&plan);
     keeper_keep_only(
-        (int[]){ p->shim[1], plan.gate_fd, plan.exec_fd, plan.out_fd, plan.err_fd }, 5);
+        (int[]){ p->shim[1], plan.gate_fd, plan.exec_fd, plan.in_fd, plan.out_fd, plan.err_fd },
+        6);
     keeper_shim_main(p->shim[1], &plan);
 }
 
@@ -264,13 +276,16 @@ static void take_ends(struct keeper *k, struct keeper_slot *s, struct pipes *p)
 {
     s->gate_fd = p->gate[1];
     s->exec_fd = p->exec[0];
+    s->tell_fd = p->in[1];
     s->log_fds[0] = p->out[0];
     s->log_fds[1] = p->err[0];
     s->shim_fd = p->shim[0];
-    p->gate[1] = p->exec[0] = p->out[0] = p->err[0] = p->shim[0] = -1;
+    p->gate[1] = p->exec[0] = p->in[1] = p->out[0] = p->err[0] = p->shim[0] = -1;
     s->log_due = true;
     (void)fcntl(s->gate_fd, F_SETFL, O_NONBLOCK);
     (void)fcntl(s->exec_fd, F_SETFL, O_NONBLOCK);
+    if (s->tell_fd >= 0)
+        (void)fcntl(s->tell_fd, F_SETFL, O_NONBLOCK);
     keeper_watch(k, s->exec_fd, WATCH_EXEC, s->key);
     if (s->shim_fd >= 0)
         keeper_watch(k, s->shim_fd, WATCH_SHIM, s->key);
@@ -315,7 +330,7 @@ int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **re
         s->a.made_ns = keeper_now();
         s->flags = m->flags;
         keeper_oom_begin(k, s);
-        rc = open_pipes(&pipes, (m->flags & AGENTD_SPAWN_PASS_OUTPUT) != 0, k->cgroup_fd < 0);
+        rc = open_pipes(&pipes, m->flags, k->cgroup_fd < 0);
     }
     if (rc == 0) {
         if (k->cgroup_fd >= 0)
@@ -348,6 +363,22 @@ int keeper_release(struct keeper *k, struct keeper_slot *s, const struct agentd_
     s->released = true;
     s->a.incarnation = m->incarnation;
     keeper_slot_changed(s, AGENTD_STATE_STARTING);
+    return 0;
+}
+
+/* A pipe takes up to PIPE_BUF bytes at once, or none of them. */
+_Static_assert(AGENTD_TELL_MAX <= PIPE_BUF, "what is told could be cut in two");
+
+int keeper_tell(struct keeper_slot *s, const struct agentd_tell *m)
+{
+    ssize_t len;
+
+    do
+        len = write(s->tell_fd, m + 1, m->len);
+    while (len < 0 && errno == EINTR);
+    if (len < 0)
+        return -errno;
+    memcpy(s->told, m->id, sizeof s->told);
     return 0;
 }
 

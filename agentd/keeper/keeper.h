@@ -41,22 +41,24 @@ struct keeper_slot {
     bool dirty;      /* the link has not heard of the latest change */
     bool forgotten;  /* the link does not want it any more; only its record is to be removed */
     bool unrecorded; /* its record on disk is older than the slot, ... */
-    int64_t record_at;    /* ... and is written then; 0: not decided */
-    uint32_t flags;       /* AGENTD_SPAWN_... */
-    int64_t kill_at;      /* END: when its grace is over; KEEPER_NEVER */
-    int64_t freeze_since; /* it is being stopped since then */
-    int64_t kill_since;   /* SIGKILL is being sent since then; 0 */
-    int64_t look_at;      /* when a frozen or ending tree is to be looked at again */
-    int64_t gone_ns;      /* the whole tree was gone; its output may still be under way */
-    int pidfd;            /* of the first process; -1 */
-    int gate_fd;          /* the held child waits at its other end; -1 */
-    int exec_fd;          /* ends when exec succeeds; else brings the error; -1 */
-    int log_fds[2];       /* kept for a scribe that has to be started anew; -1 */
-    bool log_open;        /* the scribe has them and has not seen their end */
-    bool log_due;         /* the scribe is still to be given them */
-    uint32_t key;         /* names the slot in the loop and to the scribe; never used twice */
-    int cgroup_fd;        /* the directory; -1 behind a shim */
-    pid_t shim;           /* 0 in a cgroup */
+    int64_t record_at;          /* ... and is written then; 0: not decided */
+    uint32_t flags;             /* AGENTD_SPAWN_... */
+    int64_t kill_at;            /* END: when its grace is over; KEEPER_NEVER */
+    int64_t freeze_since;       /* it is being stopped since then */
+    int64_t kill_since;         /* SIGKILL is being sent since then; 0 */
+    int64_t look_at;            /* when a frozen or ending tree is to be looked at again */
+    int64_t gone_ns;            /* the whole tree was gone; its output may still be under way */
+    int pidfd;                  /* of the first process; -1 */
+    int gate_fd;                /* the held child waits at its other end; -1 */
+    int exec_fd;                /* ends when exec succeeds; else brings the error; -1 */
+    int tell_fd;                /* what is written here is on its stdin; -1 */
+    char told[AGENTD_ID_BYTES]; /* id of what was written there last */
+    int log_fds[2];             /* kept for a scribe that has to be started anew; -1 */
+    bool log_open;              /* the scribe has them and has not seen their end */
+    bool log_due;               /* the scribe is still to be given them */
+    uint32_t key;  /* names the slot in the loop and to the scribe; never used twice */
+    int cgroup_fd; /* the directory; -1 behind a shim */
+    pid_t shim;    /* 0 in a cgroup */
     uint64_t shim_start;
     int shim_fd;
     bool shim_gone;
@@ -195,11 +197,13 @@ void keeper_tidy(struct keeper *k);
 int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **ret_why);
 int keeper_release(struct keeper *k, struct keeper_slot *s, const struct agentd_release *m);
 void keeper_on_exec(struct keeper *k, struct keeper_slot *s);
+/* Writes all of it to its stdin, or nothing: -EAGAIN, or -EPIPE where nobody reads. */
+int keeper_tell(struct keeper_slot *s, const struct agentd_tell *m);
 
 /* What a child needs to become an agent. */
 struct keeper_plan {
     const struct agentd_spawn *spawn;
-    int gate_fd, exec_fd, out_fd, err_fd;
+    int gate_fd, exec_fd, in_fd, out_fd, err_fd;
     int oom_score;
     int nice;
     pid_t parent;

@@ -133,6 +133,7 @@ static void protect(struct keeper *k)
 #endif
     if (geteuid() == 0)
         k->flags |= AGENTD_HAS_ROOT;
+    k->flags |= AGENTD_HAS_TELL;
     take_precedence(k);
 }
 

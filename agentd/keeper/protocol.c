@@ -151,8 +151,10 @@ static const char *check_spawn(const void *data, size_t rest)
         return why;
     if (!is_id_or_empty(m->op_id, sizeof m->op_id))
         return "the op id is not valid";
-    if (m->fence > AGENTD_FENCE_HOLD || m->flags > 15 || m->reserved != 0)
+    if (m->fence > AGENTD_FENCE_HOLD || m->flags > 31 || m->reserved != 0)
         return "unknown fence policy or flags";
+    if ((m->flags & AGENTD_SPAWN_PASS_INPUT) != 0 && (m->flags & AGENTD_SPAWN_TELL_INPUT) != 0)
+        return "its stdin cannot be agentd's and a pipe";
     if (m->argc < 1 || m->argc > AGENTD_STRINGS_MAX || m->envc > AGENTD_ENV_MAX)
         return "too few or too many strings";
     if (m->text_len != rest || !are_strings(text, rest, 1 + (size_t)m->argc + m->envc))
@@ -206,6 +208,20 @@ static const char *check_remember(const void *data, size_t rest)
         return "the op id is not valid";
     if (m->blob_len != rest || rest > AGENTD_BLOB_MAX || m->reserved != 0)
         return "the blob is too long, or not as long as it says";
+    return NULL;
+}
+
+static const char *check_tell(const void *data, size_t rest)
+{
+    const struct agentd_tell *m = data;
+    const char *why = check_who(&m->who);
+
+    if (why != NULL)
+        return why;
+    if (!agentd_is_id(m->id, sizeof m->id))
+        return "the id of what is told is not valid";
+    if (m->len != rest || rest < 1 || rest > AGENTD_TELL_MAX || m->reserved != 0)
+        return "what is told is too long, or not as long as it says";
     return NULL;
 }
 
@@ -276,7 +292,7 @@ static const char *check_reply(const void *data, size_t rest)
     const struct agentd_reply *m = data;
 
     (void)rest;
-    return m->code > AGENTD_CODE_SYSTEM || !is_text(m->text, sizeof m->text)
+    return m->code > AGENTD_CODE_FULL || !is_text(m->text, sizeof m->text)
                ? "code or text is not valid"
                : NULL;
 }
@@ -316,6 +332,7 @@ static const struct shape SHAPES[] = {
     { AGENTD_REMEMBER, true, true, sizeof(struct agentd_remember), check_remember },
     { AGENTD_FORGET, true, false, sizeof(struct agentd_order), check_order },
     { AGENTD_SHUTDOWN, true, false, sizeof(struct agentd_shutdown), check_shutdown },
+    { AGENTD_TELL, true, true, sizeof(struct agentd_tell), check_tell },
 };
 
 static const struct shape *shape_of(uint16_t type)

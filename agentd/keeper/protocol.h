@@ -61,6 +61,7 @@
 #define AGENTD_PATH_BYTES   512
 #define AGENTD_BLOB_MAX     4096  /* bytes remembered for a process */
 #define AGENTD_MEMO_MAX     98304 /* bytes remembered for the link itself */
+#define AGENTD_TELL_MAX     4096  /* bytes of a TELL: a pipe takes so many at once or none */
 #define AGENTD_AGENTS_MAX   4096  /* processes that are held, ended ones included */
 #define AGENTD_ENDED_MAX    8     /* ended processes of one agent that wait for FORGET */
 #define AGENTD_STRINGS_MAX  4096  /* of argv and env together */
@@ -93,7 +94,8 @@
     X(KILL,      25)  /* struct agentd_order: SIGKILL to the whole tree                     */ \
     X(REMEMBER,  26)  /* struct agentd_remember, blob: of one process                       */ \
     X(FORGET,    27)  /* struct agentd_order: an ended process may be forgotten             */ \
-    X(SHUTDOWN,  28)  /* struct agentd_shutdown: end all, then agentd exits with the code   */
+    X(SHUTDOWN,  28)  /* struct agentd_shutdown: end all, then agentd exits with the code   */ \
+    X(TELL,      29)  /* struct agentd_tell, bytes: to its stdin, where AGENTD_HAS_TELL     */
 
 #define AGENTD_STATE_MAP(X)                                                                    \
     X(MAKING,   0) /* being made; not yet to be released                                    */ \
@@ -116,7 +118,8 @@
     X(STATE,     4) /* not in this state of the process                                     */ \
     X(FENCED,    5) /* the fence deadline has passed (RELEASE, THAW)                        */ \
     X(LIMIT,     6) /* a limit of this page was reached                                     */ \
-    X(SYSTEM,    7) /* the kernel refused; the text has its reason                          */
+    X(SYSTEM,    7) /* the kernel refused; the text has its reason                          */ \
+    X(FULL,      8) /* not now: it has yet to read what it was told before (TELL)           */
 /* clang-format on */
 
 enum agentd_message {
@@ -182,6 +185,7 @@ enum {                         /* agentd_hello.flags */
        AGENTD_HAS_CGROUPS = 1, /* each agent in a cgroup v2; else behind a shim */
        AGENTD_HAS_LOCKED = 2,  /* the keeper's memory is locked */
        AGENTD_HAS_ROOT = 4,    /* processes may get other users */
+       AGENTD_HAS_TELL = 8,    /* it knows TELL, its code and AGENTD_SPAWN_TELL_INPUT */
 };
 
 struct agentd_hello {
@@ -298,6 +302,8 @@ enum {                               /* agentd_spawn.flags */
        AGENTD_SPAWN_NO_NEW_PRIVS = 4,
        /* SIGHUP, SIGUSR1, SIGQUIT, SIGWINCH and SIGCONT that agentd gets are for it, too */
        AGENTD_SPAWN_PASS_SIGNALS = 8,
+       AGENTD_SPAWN_TELL_INPUT =
+           16, /* stdin is a pipe that TELL writes to; not with PASS_INPUT */
 };
 
 /* After it `text_len` bytes: cwd, argv[0] .. argv[argc - 1], env[0] .. env[envc - 1], each with
@@ -351,6 +357,17 @@ struct agentd_remember {
     char op_id[AGENTD_ID_BYTES];
     struct agentd_incarnation incarnation;
     uint32_t blob_len; /* bytes after this struct, at most AGENTD_BLOB_MAX */
+    uint32_t reserved;
+};
+
+/* What is to be written to the stdin of a process that was let go. It is taken whole or not at
+ * all, and each id once: another TELL with the id of the last one that was taken is answered
+ * with EXISTS, whichever link sent that. So nobody is told twice what a dead link told it. */
+struct agentd_tell {
+    struct agentd_head head;
+    struct agentd_who who;
+    char id[AGENTD_ID_BYTES];
+    uint32_t len; /* bytes after this struct, 1 .. AGENTD_TELL_MAX */
     uint32_t reserved;
 };
 

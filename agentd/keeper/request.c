@@ -184,6 +184,24 @@ static uint32_t on_remember(struct keeper *k, const void *data, const char **ret
     return AGENTD_CODE_OK;
 }
 
+static uint32_t on_tell(struct keeper *k, const void *data, const char **ret_why)
+{
+    const struct agentd_tell *m = data;
+    struct keeper_slot *s = keeper_slot_find(k, &m->who);
+    int rc;
+
+    if (s == NULL)
+        return say(ret_why, AGENTD_CODE_UNKNOWN, "no such process");
+    if (strcmp(s->told, m->id) == 0)
+        return say(ret_why, AGENTD_CODE_EXISTS, "it was told that");
+    if (s->a.begun_ns == 0 || s->main_gone || s->tell_fd < 0)
+        return say(ret_why, AGENTD_CODE_STATE, "it does not run, or has no stdin of ours");
+    rc = keeper_tell(s, m);
+    if (rc == -EAGAIN)
+        return say(ret_why, AGENTD_CODE_FULL, "it has yet to read what it was told before");
+    return rc < 0 ? say(ret_why, AGENTD_CODE_STATE, "it has closed its stdin") : AGENTD_CODE_OK;
+}
+
 static uint32_t on_forget(struct keeper *k, const void *data, const char **ret_why)
 {
     const struct agentd_order *m = data;
@@ -230,6 +248,7 @@ uint32_t keeper_request(struct keeper *k, const void *data, const char **ret_why
     case AGENTD_RELEASE: return on_release(k, data, ret_why);
     case AGENTD_REMEMBER: return on_remember(k, data, ret_why);
     case AGENTD_FORGET: return on_forget(k, data, ret_why);
+    case AGENTD_TELL: return on_tell(k, data, ret_why);
     case AGENTD_SHUTDOWN: return on_shutdown(k, data, ret_why);
     default: return on_order(k, data, ret_why);
     }

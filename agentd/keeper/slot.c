@@ -37,7 +37,7 @@ struct keeper_slot *keeper_slot_new(struct keeper *k, const struct agentd_who *w
     keeper_copy(s->a.boot_id, sizeof s->a.boot_id, k->boot_id);
     s->kill_at = s->look_at = KEEPER_NEVER;
     s->oom_before = -1;
-    s->pidfd = s->gate_fd = s->exec_fd = s->cgroup_fd = s->shim_fd = -1;
+    s->pidfd = s->gate_fd = s->exec_fd = s->tell_fd = s->cgroup_fd = s->shim_fd = -1;
     s->log_fds[0] = s->log_fds[1] = -1;
     s->key = ++k->last_key;
     k->slots[k->slot_count++] = s;
@@ -49,6 +49,7 @@ static void close_all(struct keeper_slot *s)
     keeper_close(&s->pidfd);
     keeper_close(&s->gate_fd);
     keeper_close(&s->exec_fd);
+    keeper_close(&s->tell_fd);
     keeper_close(&s->shim_fd);
     keeper_close(&s->log_fds[0]);
     keeper_close(&s->log_fds[1]);

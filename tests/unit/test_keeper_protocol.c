@@ -129,7 +129,11 @@ static void odd_fence(struct agentd_spawn *m)
 }
 static void odd_flags(struct agentd_spawn *m)
 {
-    m->flags = 16;
+    m->flags = 32;
+}
+static void two_inputs(struct agentd_spawn *m)
+{
+    m->flags = AGENTD_SPAWN_PASS_INPUT | AGENTD_SPAWN_TELL_INPUT;
 }
 static void no_argv(struct agentd_spawn *m)
 {
@@ -214,7 +218,7 @@ static void (*const SPOIL[])(struct agentd_spawn *) = {
     no_env_name,     no_id,
     reserved,        news,
     unknown,         cut,
-    headless,
+    headless,        two_inputs,
 };
 
 START_TEST(a_spoilt_spawn_is_refused)
@@ -283,6 +287,29 @@ START_TEST(blobs_and_memos_have_a_limit)
 }
 END_TEST
 
+START_TEST(what_is_told_has_an_id_and_a_limit)
+{
+    static char bytes[AGENTD_TELL_MAX + 1];
+    struct agentd_tell *m = begin(AGENTD_TELL, sizeof *m);
+
+    name(&m->who);
+    ck_assert_ptr_nonnull(verdict()); /* nothing is told */
+    m->len = AGENTD_TELL_MAX;
+    append(bytes, AGENTD_TELL_MAX);
+    ck_assert_ptr_nonnull(verdict()); /* it has no id */
+    strcpy(m->id, "01hx");
+    ck_assert_ptr_null(verdict());
+    m->reserved = 1;
+    ck_assert_ptr_nonnull(verdict());
+    m->reserved = 0;
+    m->len--;
+    ck_assert_ptr_nonnull(verdict());
+    m->len = AGENTD_TELL_MAX + 1;
+    append(bytes, 1);
+    ck_assert_ptr_nonnull(verdict());
+}
+END_TEST
+
 START_TEST(what_the_keeper_says_is_checked_too)
 {
     struct agentd_agent *m = begin(AGENTD_AGENT, sizeof *m);
@@ -314,6 +341,7 @@ int main(void)
     tcase_add_test(t, a_name_that_stands_twice_is_refused);
     tcase_add_test(t, signal_and_grace_belong_to_end_alone);
     tcase_add_test(t, blobs_and_memos_have_a_limit);
+    tcase_add_test(t, what_is_told_has_an_id_and_a_limit);
     tcase_add_test(t, what_the_keeper_says_is_checked_too);
     tcase_add_test(t, every_value_has_a_name);
     return hft_suite_run("keeper/protocol", t, NULL);
