@@ -59,13 +59,16 @@ Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent)
                                       : HOLDFAST__V1__HEALTH__STATE__unknown;
 }
 
+bool cli_is_report_of(const Holdfast__V1__Report *report, int64_t create_rev)
+{
+    return report != NULL && report->incarnation != NULL && create_rev != 0 &&
+           report->incarnation->create_revision == create_rev;
+}
+
 const Holdfast__V1__Report__Suspicion *cli_suspicion_of(const Holdfast__V1__Report *report,
                                                         int64_t create_rev)
 {
-    return report != NULL && report->incarnation != NULL && create_rev != 0 &&
-                   report->incarnation->create_revision == create_rev
-               ? report->suspicion
-               : NULL;
+    return cli_is_report_of(report, create_rev) ? report->suspicion : NULL;
 }
 
 const char *cli_agent_verdict(const struct hf_agent *agent)

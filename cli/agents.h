@@ -25,10 +25,12 @@ const char *cli_agent_host(const struct hf_agent *agent);
 /* The health record's, with what the others show where there is none. */
 Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent);
 
-/* In one word, for people: also "stopped", "held" and "gone". */
+/* It is of the life that was registered then; 0: there is none. */
+bool cli_is_report_of(const Holdfast__V1__Report *report, int64_t create_rev);
 /* What its agentd has against the present life; NULL: nothing. */
 const Holdfast__V1__Report__Suspicion *cli_suspicion_of(const Holdfast__V1__Report *report,
                                                         int64_t create_rev);
+/* In one word, for people: also "stopped", "held" and "gone". */
 const char *cli_agent_verdict(const struct hf_agent *agent);
 
 /* When its present life was registered; or, of one that is not live, when it went offline. By

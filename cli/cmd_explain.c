@@ -109,6 +109,25 @@ static int add_life(struct cli_chain *chain, struct agent *agent)
     return rc;
 }
 
+/* What became of what it was last asked. */
+static int add_receipt(struct cli_chain *chain, hf_rev revision,
+                       const Holdfast__V1__Report *report)
+{
+    const Holdfast__V1__Report__Nudge *nudge = report->nudge;
+    const Holdfast__V1__Report__Delivery *delivered = nudge->delivered;
+    char at[CLI_AGE_SIZE], read_at[CLI_AGE_SIZE];
+    int rc =
+        cli_chain_add(chain, NULL, revision, NULL, NULL, 0, "nudge %s: %s%s%s%s, %s%s",
+                      nudge->id, delivered != NULL ? "delivered by " : "not delivered yet",
+                      delivered != NULL ? delivered->by : "", delivered != NULL ? " at " : "",
+                      delivered != NULL ? cli_time(delivered->at, at) : "",
+                      nudge->read_at != NULL ? "read at " : "not read yet",
+                      nudge->read_at != NULL ? cli_time(nudge->read_at, read_at) : "");
+
+    cli_chain_date(chain, &report->base);
+    return rc;
+}
+
 /* The steps point into the report, which goes with the last of them. */
 static int add_report(struct cli_chain *chain, struct agent *agent,
                       const Holdfast__V1__Report *report)
@@ -148,6 +167,8 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
                            spec->launcher, spec->home[0] != '\0' ? spec->home : "anywhere");
     if (spec != NULL)
         cli_chain_date(chain, &spec->base);
+    if (rc == HF_OK && report != NULL && report->nudge != NULL)
+        rc = add_receipt(chain, agent->report.seen.mod_rev, report);
     if (rc == HF_OK && report != NULL)
         rc = add_report(chain, agent, report);
     if (rc == HF_OK && wanted != NULL)

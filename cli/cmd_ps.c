@@ -120,9 +120,10 @@ static void fill_life(const struct rows *rows, const struct hf_agent *agent, str
         return;
     row->row.state = report->state;
     row->row.until = report->until;
-    if (row->row.live)
-        row->row.suspicion = (Holdfast__V1__Report__Suspicion *)cli_suspicion_of(
-            report, agent->live.seen.create_rev);
+    if (row->row.live && cli_is_report_of(report, agent->live.seen.create_rev)) {
+        row->row.suspicion = report->suspicion;
+        row->row.nudge = report->nudge;
+    }
     if (report->at != NULL) {
         google__protobuf__duration__init(&row->freshness);
         row->freshness.seconds = age > 0 ? age / 1000 : 0;

@@ -78,16 +78,17 @@ static void end_events(struct link_call *call)
 }
 
 /* Whoever does not read for so long that a megabyte waits has lost what follows. */
-static void send_event(struct link_call *call, const char *name, const char *data)
+static bool send_event(struct link_call *call, const char *name, const char *data)
 {
     struct http_call *http = (struct http_call *)call;
     HF_CLEANUP_BUF struct hf_buf text = { 0 };
 
     hf_buf_printf(&text, "event: %s\ndata: %s\n\n", name, data);
     if (text.err == HF_OK &&
-        hf_httpd_send(http->request, (struct hf_bytes){ text.data, text.len }) != HF_OK)
-        HF_LOG_WARN("event_lost", HF_STR("agent", call->process->who.agent),
-                    HF_STR("event", name));
+        hf_httpd_send(http->request, (struct hf_bytes){ text.data, text.len }) == HF_OK)
+        return true;
+    HF_LOG_WARN("event_lost", HF_STR("agent", call->process->who.agent), HF_STR("event", name));
+    return false;
 }
 
 static const struct link_call_ops OPS = {

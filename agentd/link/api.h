@@ -22,8 +22,9 @@ void link_api_on_thawed(struct link_process *process, hf_ms frozen_for);
 void link_api_on_stop(struct link_process *process, hf_ms grace);
 /* Tells it of a task that it could claim now, once each. NULL is fine. */
 void link_api_tell_work(struct link_process *process);
-/* Whoever listens hears what it is asked, once; NULL is fine. */
-void link_api_tell_inquiry(struct link_process *process);
+/* Whoever listens hears what it is asked, once. True: somebody just did. */
+bool link_api_tell_inquiry(struct link_process *process,
+                           const Holdfast__V1__Health__Inquiry *inquiry);
 void link_api_ping(struct link_process *process); /* asks it to answer */
 /* Whoever still waits for an answer of it waits in vain. */
 void link_api_on_ended(struct link_process *process);

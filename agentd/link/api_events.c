@@ -35,18 +35,22 @@ void link_call_events(struct link_call *call)
     link_evidence_on_listeners(process);
     link_api_tell_work(process);
     process->told_nudge[0] = '\0';
-    link_api_tell_inquiry(process);
+    if (process == link_process_get_current(process->agent))
+        link_nudge_look(process);
 }
 
-static void send_all(struct link_process *process, const char *name,
+/* True when somebody got it. */
+static bool send_all(struct link_process *process, const char *name,
                      const ProtobufCMessage *message)
 {
     HF_CLEANUP_BUF struct hf_buf text = { 0 };
+    bool sent = false;
 
     if (process->listeners == NULL || hf_json_encode(message, &text) != HF_OK)
-        return;
+        return false;
     for (struct link_call *call = process->listeners; call != NULL; call = call->next)
-        call->ops->send_event(call, name, text.data);
+        sent |= call->ops->send_event(call, name, text.data);
+    return sent;
 }
 
 void link_api_on_jeopardy(struct link_process *process, hf_ms until_wall)
@@ -57,7 +61,7 @@ void link_api_on_jeopardy(struct link_process *process, hf_ms until_wall)
     until.seconds = until_wall / 1000;
     until.nanos = (int32_t)(until_wall % 1000) * 1000000;
     event.until = &until;
-    send_all(process, "jeopardy", &event.base);
+    (void)send_all(process, "jeopardy", &event.base);
 }
 
 static void send_length(struct link_process *process, const char *name, hf_ms length,
@@ -68,7 +72,7 @@ static void send_length(struct link_process *process, const char *name, hf_ms le
     duration.seconds = length / 1000;
     duration.nanos = (int32_t)(length % 1000) * 1000000;
     *member = &duration;
-    send_all(process, name, message);
+    (void)send_all(process, name, message);
     *member = NULL;
 }
 
@@ -98,26 +102,23 @@ void link_api_tell_work(struct link_process *process)
     task = hf_node_get_waiting(link->node, process->who.agent);
     if (task != NULL && strcmp(task, process->told_task) != 0) {
         event.id = (char *)task;
-        send_all(process, "task", &event.base);
+        (void)send_all(process, "task", &event.base);
     }
     (void)snprintf(process->told_task, sizeof process->told_task, "%s",
                    task != NULL ? task : "");
 }
 
-void link_api_tell_inquiry(struct link_process *process)
+bool link_api_tell_inquiry(struct link_process *process,
+                           const Holdfast__V1__Health__Inquiry *inquiry)
 {
     Holdfast__V1__NudgeEvent event = HOLDFAST__V1__NUDGE_EVENT__INIT;
-    const Holdfast__V1__Health__Inquiry *inquiry;
 
-    if (process == NULL || process->listeners == NULL)
-        return;
-    inquiry = hf_node_get_inquiry(process->agent->link->node, process->who.agent);
-    if (inquiry == NULL || strcmp(inquiry->id, process->told_nudge) == 0)
-        return;
+    if (process->listeners == NULL || strcmp(inquiry->id, process->told_nudge) == 0)
+        return false;
     event.id = inquiry->id;
     event.text = inquiry->text;
-    send_all(process, "nudge", &event.base);
     (void)snprintf(process->told_nudge, sizeof process->told_nudge, "%s", inquiry->id);
+    return send_all(process, "nudge", &event.base);
 }
 
 void link_api_ping(struct link_process *process)
@@ -127,7 +128,7 @@ void link_api_ping(struct link_process *process)
 
     (void)snprintf(id, sizeof id, "%" PRIu64, ++process->pings);
     event.id = id;
-    send_all(process, "ping", &event.base);
+    (void)send_all(process, "ping", &event.base);
 }
 
 void link_api_on_ended(struct link_process *process)

@@ -175,6 +175,14 @@ void link_call_pong(struct link_call *call)
     link_call_empty(call, 204);
 }
 
+void link_call_read_nudge(struct link_call *call)
+{
+    if (link_nudge_read(call->process, call->task))
+        link_call_empty(call, 200);
+    else
+        link_call_error(call, HF_ENOENT, "it was never asked that, or something else since");
+}
+
 /* leave: the keeper remembers it before it is answered, for a link that dies afterwards must
  * not make a crash of it */
 

@@ -146,7 +146,7 @@ void link_call_cancel(struct link_call *call)
 
 static const struct {
     const char *method;
-    const char *path; /* `*` is the name of a task */
+    const char *path; /* `*` is the name of a task, or a nudge's id, which looks like one */
     void (*serve)(struct link_call *call);
 } ROUTES[] = {
     { "GET", "/v1/self", link_call_self },
@@ -155,6 +155,7 @@ static const struct {
     { "POST", "/v1/state", link_call_state },
     { "GET", "/v1/events", link_call_events },
     { "POST", "/v1/pong", link_call_pong },
+    { "POST", "/v1/nudges/*/read", link_call_read_nudge },
     { "POST", "/v1/leave", link_call_leave },
     { "POST", "/v1/tasks/claim", link_call_claim },
     { "POST", "/v1/tasks", link_call_submit },

@@ -2,7 +2,7 @@
  * serves it fills it in, and carries the answer away.
  *
  *     api.c             the agent's socket, who may ask, and which function answers
- *     api_self.c        self, heartbeat, activity, state, leave
+ *     api_self.c        self, heartbeat, activity, state, nudges, leave
  *     api_task.c        claim, submit, get, start, progress, complete, fail, release
  *     api_body.c        payloads and results that a record has no room for
  *     api_checkpoint.c  put, get, list
@@ -36,7 +36,8 @@ struct link_call_ops {
     void (*answer)(struct link_call *call, const struct link_answer *answer);
     /* Instead of an answer: status 200 and events, for as long as both sides want. */
     void (*begin_events)(struct link_call *call);
-    void (*send_event)(struct link_call *call, const char *name, const char *data);
+    /* False: it is lost to it. */
+    bool (*send_event)(struct link_call *call, const char *name, const char *data);
     void (*end_events)(struct link_call *call);
 };
 
@@ -53,7 +54,7 @@ struct link_call {
     struct link_ask *ask;
     void *state;                               /* what it has under way */
     void (*on_cancel)(struct link_call *call); /* lets go of that; NULL: nothing to do */
-    char task[HF_NAME_SIZE];                   /* from the path */
+    char task[HF_NAME_SIZE];                   /* from the path; or the id of a nudge */
     struct link_call *next;                    /* of those that wait for events, or to leave */
     uint64_t awaits; /* who leaves: what the keeper is to remember first */
 };
@@ -93,6 +94,7 @@ void link_call_activity(struct link_call *call);
 void link_call_state(struct link_call *call);
 void link_call_pong(struct link_call *call);
 void link_call_leave(struct link_call *call);
+void link_call_read_nudge(struct link_call *call);
 void link_call_claim(struct link_call *call);
 void link_call_submit(struct link_call *call);
 void link_call_get_task(struct link_call *call);

@@ -222,6 +222,23 @@ void link_channel_remember(struct link_channel *channel, const struct agentd_who
     (void)request(channel, &message, sizeof message, who, bytes);
 }
 
+int link_channel_tell(struct link_channel *channel, const struct agentd_who *who,
+                      const char *id, struct hf_bytes line)
+{
+    struct agentd_tell message = { .head.type = AGENTD_TELL,
+                                   .who = *who,
+                                   .len = (uint32_t)line.len };
+
+    if ((channel->hello.flags & AGENTD_HAS_TELL) == 0)
+        return HF_ENOENT;
+    if (strlen(id) >= sizeof message.id)
+        return HF_EINVAL;
+    memcpy(message.id, id, strlen(id));
+    if (!agentd_is_id(message.id, sizeof message.id))
+        return HF_EINVAL;
+    return request(channel, &message, sizeof message, who, line);
+}
+
 void link_channel_order(struct link_channel *channel, enum agentd_message type,
                         const struct agentd_who *who)
 {
@@ -272,7 +289,9 @@ static void on_reply(struct link_channel *channel, const struct agentd_reply *re
     channel->requests = answered->next;
     if (channel->requests == NULL)
         channel->last = &channel->requests;
-    if (reply->code != AGENTD_CODE_OK)
+    if (answered->type == AGENTD_TELL)
+        channel->cfg.on_told(&answered->who, reply, channel->cfg.arg);
+    else if (reply->code != AGENTD_CODE_OK)
         HF_LOG_WARN("refused", HF_STR("request", agentd_message_name(answered->type)),
                     HF_STR("agent", answered->who.agent),
                     HF_STR("code", agentd_code_name(reply->code)),

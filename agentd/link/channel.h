@@ -25,6 +25,8 @@ struct link_channel_config {
     /* What was to be remembered of a process is, or cannot be. */
     void (*on_remembered)(const struct agentd_who *who, const struct agentd_reply *reply,
                           void *arg);
+    /* What a process was to be told is written to its stdin, or why not. */
+    void (*on_told)(const struct agentd_who *who, const struct agentd_reply *reply, void *arg);
     void (*on_signal)(int signal, void *arg);
     /* The keeper is gone or speaks nonsense: there is nothing left to do but to end. */
     void (*on_broken)(const char *why, void *arg);
@@ -70,6 +72,10 @@ void link_channel_release(struct link_channel *channel, const struct agentd_who 
                           const struct agentd_incarnation *incarnation, struct hf_strings env);
 void link_channel_remember(struct link_channel *channel, const struct agentd_who *who,
                            const struct agentd_incarnation *incarnation, const char *blob);
+/* To its stdin: on_told follows. HF_ENOENT: the keeper cannot do that; HF_EINVAL: the id is
+ * none of its ids. */
+int link_channel_tell(struct link_channel *channel, const struct agentd_who *who,
+                      const char *id, struct hf_bytes line) HF_MUST_CHECK;
 /* DISCARD, FREEZE, THAW, KILL, FORGET. */
 void link_channel_order(struct link_channel *channel, enum agentd_message type,
                         const struct agentd_who *who);

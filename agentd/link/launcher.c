@@ -162,6 +162,34 @@ static const struct hf_option TABLE[] = {
             "How many must fail in a row, after one was good, while nothing else is heard of "
             "it, for it to be frozen.",
     },
+    {
+        .key = "nudge.by",
+        .value = "WAY,...",
+        HF_OPTION_FIELD(STRINGS, struct link_launcher, nudge.by),
+        .preset = LINK_WAYS_BY,
+        .help =
+            "How what it is asked (a nudge) reaches it, each by itself: events (GET "
+            "/v1/events), stdin (a line of JSON; its stdin is a pipe then, else /dev/null), "
+            "hook (nudge.command).",
+    },
+    {
+        .key = "nudge.command",
+        .value = "PROGRAM,ARG,...",
+        HF_OPTION_FIELD(STRINGS, struct link_launcher, nudge.command),
+        .help = "The program that brings a nudge to it: it runs as the agent does, finds the "
+                "text on its stdin, HOLDFAST_AGENT, HOLDFAST_INCARNATION, HOLDFAST_TASK, "
+                "HOLDFAST_PID and HOLDFAST_NUDGE (the id) in its environment, and ends with "
+                "status 0 when it has done so. Up to three runs, until one has.",
+    },
+    {
+        .key = "nudge.timeout",
+        .value = "DURATION",
+        HF_OPTION_FIELD(DURATION, struct link_launcher, nudge.timeout),
+        .min = 10,
+        .max = 600000,
+        .preset = "10s",
+        .help = "How long a run of it may take; then it is killed.",
+    },
 };
 
 struct hf_option_group link_launcher_group(struct link_launcher *launcher)
@@ -227,7 +255,8 @@ static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
             return rc;
         regfree(&pattern);
     }
-    if (link_detect_complete(&launcher->detect, err) != HF_OK)
+    if (link_detect_complete(&launcher->detect, err) != HF_OK ||
+        link_ways_complete(&launcher->nudge, err) != HF_OK)
         return HF_EINVAL;
     if (launcher->user == NULL)
         return HF_OK;

@@ -18,6 +18,7 @@
 
 #include "agentd/link/detect.h"
 #include "agentd/link/user.h"
+#include "agentd/link/ways.h"
 #include "holdfast/v1/records.pb-c.h"
 #include "schema/config.h"
 
@@ -35,6 +36,7 @@ struct link_launcher {
     int64_t open_files_max;        /* of each process */
     int64_t nice;
     struct link_detect detect;
+    struct link_ways nudge;
     bool inherit;      /* it gets agentd's own environment */
     bool pass_output;  /* what it prints appears on agentd's output, too */
     bool pass_input;   /* it reads what agentd could */

@@ -302,6 +302,7 @@ static void let_all_go(struct link *link)
     uv_close((uv_handle_t *)&link->timer, NULL);
     uv_close((uv_handle_t *)&link->look_timer, NULL);
     link_watch_close(link);
+    link_nudges_close(link);
     hf_etcd_close(link->etcd, on_etcd_closed, link);
 }
 
@@ -436,7 +437,7 @@ static void look(struct link *link)
         current = link_process_get_current(agent);
         link_ask_recall(current);
         link_api_tell_work(current);
-        link_api_tell_inquiry(current);
+        link_nudge_look(current);
     }
     if (link->memo_due)
         link_memo_write(link);
@@ -625,6 +626,7 @@ static int open_all(struct link *link)
     const struct link_channel_config keeper = { .on_agent = link_process_on_agent,
                                                 .on_refused = link_process_on_refused,
                                                 .on_remembered = link_remember_on_reply,
+                                                .on_told = link_nudge_on_told,
                                                 .on_signal = on_signal,
                                                 .on_broken = on_broken,
                                                 .arg = link };
@@ -634,7 +636,7 @@ static int open_all(struct link *link)
     if (uv_prepare_init(&link->loop, &link->prepare) != 0 ||
         uv_timer_init(&link->loop, &link->timer) != 0 ||
         uv_timer_init(&link->loop, &link->look_timer) != 0 || link_watch_open(link) != HF_OK ||
-        uv_prepare_start(&link->prepare, on_prepare) != 0)
+        link_nudges_open(link) != HF_OK || uv_prepare_start(&link->prepare, on_prepare) != 0)
         return hf_error_set(&link->why, HF_EIO, "no event loop can be made");
     rc = link_channel_open(&link->loop, &keeper, &link->channel, &link->why);
     if (rc == HF_OK)

@@ -3,6 +3,7 @@
  *     link.c      life: what it is made of, its lease, its end
  *     process.c   between the node and the keeper: intents out, news in
  *     evidence.c  how the processes are: heard, asked, judged
+ *     nudge.c     what they are asked: by which ways it reaches them, and the receipts
  *     ask.c       between the node and the agents: what they ask for, and the answers
  *     remember.c  what the keeper holds for the next link
  *     leave.c     what is written when an agentd goes for good
@@ -20,6 +21,7 @@
 #include "agentd/link/evidence.h"
 #include "agentd/link/kept.h"
 #include "agentd/link/memo.h"
+#include "agentd/link/nudge.h"
 #include "agentd/link/said.h"
 #include "agentd/link/settings.h"
 #include "agentd/link/store.h"
@@ -71,6 +73,7 @@ struct link_process {
     char told_nudge[HF_NAME_SIZE]; /* the last inquiry that they were told of; "": none */
     uint64_t pings, pongs;         /* the newest that was sent, and that was answered */
     struct link_evidence evidence;
+    struct link_nudge nudge;
     struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */
 };
 
@@ -103,6 +106,7 @@ struct link {
     uv_timer_t look_timer; /* ... and looks at what a moment later, once for all of it */
     uv_timer_t timer;      /* of the end */
     struct link_watch watch;
+    struct link_nudges nudges;
     struct link_channel *channel;
     struct hf_etcd *etcd;
     struct hf_backend_etcd *backend_etcd;
@@ -173,6 +177,8 @@ void link_process_let(struct link_process *process); /* of a call that knew it *
 /* SUSPECT, CLEARED or UNWELL. False: the node could not be told. */
 bool link_process_tell_suspicion(struct link_process *process, enum hf_process_news news,
                                  const Holdfast__V1__Report__Suspicion *suspicion);
+/* False: the node could not be told. */
+bool link_process_tell_receipt(struct link_process *process, const struct hf_receipt *receipt);
 /* It has asked something, whatever that was: from now on no end of it is one of its start. */
 void link_process_speaks(struct link_process *process);
 /* The one that the node follows, or NULL. */

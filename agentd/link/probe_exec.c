@@ -1,11 +1,5 @@
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-
 #include "agentd/link/probe.h"
-
-enum { MOST_ARGS = 32 };
+#include "agentd/link/program.h"
 
 static void on_ended(uv_process_t *process, int64_t status, int signal)
 {
@@ -20,38 +14,20 @@ static void on_ended(uv_process_t *process, int64_t status, int signal)
 
 void link_attempt_kill(const struct link_attempt *attempt)
 {
-    if (attempt->process.pid > 1 && uv_is_active((const uv_handle_t *)&attempt->process))
-        (void)kill(-attempt->process.pid, SIGKILL);
+    link_program_kill(&attempt->process);
 }
 
-/* What it prints is lost: its status is all that it has to say. Of our environment, which has
- * etcd's credentials, it gets nothing but where programs are. */
 void link_attempt_exec(struct link_attempt *attempt, uv_loop_t *loop)
 {
     const struct link_probe_target *target = &attempt->cfg->target;
-    const char *places = getenv("PATH");
-    char *args[MOST_ARGS + 1] = { NULL }, path[4096], *env[] = { path, NULL };
-    uv_process_options_t options = { .exit_cb = on_ended, .args = args, .env = env };
+    const struct link_program program = {
+        .command = target->command, .input = -1, .uid = target->uid, .gid = target->gid
+    };
 
-    (void)snprintf(path, sizeof path, "PATH=%s", places != NULL ? places : "/usr/bin:/bin");
-    for (size_t i = 0; i < target->command.count && i < MOST_ARGS; i++)
-        args[i] = (char *)target->command.items[i];
-    options.file = args[0];
-    options.flags =
-        UV_PROCESS_DETACHED; /* in a group of its own, to be killed with its children */
-    if (target->uid != (uid_t)-1) {
-        options.flags |= UV_PROCESS_SETUID | UV_PROCESS_SETGID;
-        options.uid = target->uid;
-        options.gid = target->gid;
-    }
     attempt->process.data = attempt;
     attempt->open++;
-    if (uv_spawn(loop, &attempt->process, &options) == 0) {
-        /* We may stand before everything of ordinary priority; it does not. */
-        if (getpriority(PRIO_PROCESS, 0) < 0)
-            (void)setpriority(PRIO_PROCESS, (id_t)attempt->process.pid, 0);
+    if (link_program_start(loop, &program, on_ended, &attempt->process) == HF_OK)
         return;
-    }
     link_attempt_end(attempt, false, "its program cannot be started");
     uv_close((uv_handle_t *)&attempt->process, link_attempt_on_closed);
 }

@@ -58,6 +58,7 @@ void link_process_free(struct link_process *process)
     *at = process->next;
     link_api_on_ended(process);
     link_evidence_done(process);
+    link_nudge_done(process);
     process->freed = true;
     process->holders++;
     link_process_let(process);
@@ -129,7 +130,7 @@ static bool feed(struct link *link, struct hf_event *event)
     return rc == HF_OK;
 }
 
-static bool tell(struct link_process *process, enum hf_process_news news, const char *text)
+static struct hf_event news_of(const struct link_process *process, enum hf_process_news news)
 {
     struct hf_event event = { .kind = HF_EVENT_PROCESS };
 
@@ -137,22 +138,32 @@ static bool tell(struct link_process *process, enum hf_process_news news, const 
                                                .instance_id = process->who.instance,
                                                .news = news,
                                                .pid = process->pid,
-                                               .start_time = (int64_t)process->start_time,
-                                               .text = text };
+                                               .start_time = (int64_t)process->start_time };
+    return event;
+}
+
+static bool tell(struct link_process *process, enum hf_process_news news, const char *text)
+{
+    struct hf_event event = news_of(process, news);
+
+    event.process.text = text;
     return feed(process->agent->link, &event);
 }
 
 bool link_process_tell_suspicion(struct link_process *process, enum hf_process_news news,
                                  const Holdfast__V1__Report__Suspicion *suspicion)
 {
-    struct hf_event event = { .kind = HF_EVENT_PROCESS };
+    struct hf_event event = news_of(process, news);
 
-    event.process = (struct hf_event_process){ .agent = process->who.agent,
-                                               .instance_id = process->who.instance,
-                                               .news = news,
-                                               .pid = process->pid,
-                                               .start_time = (int64_t)process->start_time,
-                                               .suspicion = suspicion };
+    event.process.suspicion = suspicion;
+    return feed(process->agent->link, &event);
+}
+
+bool link_process_tell_receipt(struct link_process *process, const struct hf_receipt *receipt)
+{
+    struct hf_event event = news_of(process, HF_PROCESS_NUDGED);
+
+    event.process.receipt = receipt;
     return feed(process->agent->link, &event);
 }
 
@@ -422,9 +433,13 @@ static struct hf_strings fill_env(const struct link_process *process,
     return (struct hf_strings){ .items = env->items, .count = count };
 }
 
-static uint32_t flags_of(const struct link_launcher *launcher)
+static uint32_t flags_of(const struct link *link, const struct link_launcher *launcher)
 {
-    return (launcher->pass_output ? AGENTD_SPAWN_PASS_OUTPUT : 0) |
+    bool is_told = (launcher->nudge.set & LINK_BY_STDIN) != 0 &&
+                   (link_channel_get_hello(link->channel)->flags & AGENTD_HAS_TELL) != 0;
+
+    return (is_told ? AGENTD_SPAWN_TELL_INPUT : 0) |
+           (launcher->pass_output ? AGENTD_SPAWN_PASS_OUTPUT : 0) |
            (launcher->pass_input ? AGENTD_SPAWN_PASS_INPUT : 0) |
            (launcher->pass_signals ? AGENTD_SPAWN_PASS_SIGNALS : 0);
 }
@@ -440,7 +455,7 @@ static int spawn(struct link_process *process, const struct link_launcher *launc
                                   .argv = launcher->command,
                                   .cwd = launcher->directory,
                                   .fence = (uint32_t)spec->fence,
-                                  .flags = flags_of(launcher) };
+                                  .flags = flags_of(link, launcher) };
     int rc;
 
     if (message.cwd == NULL)

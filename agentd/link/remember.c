@@ -8,11 +8,12 @@
 #include "base/log.h"
 #include "schema/json.h"
 
-/* Of a process: its token, its first life, whether it leaves, and the spec that it was made of,
- * each on a line of its own. */
+/* Of a process: its token, its first life, what it was asked, whether it leaves, and the spec
+ * that it was made of, each on a line of its own. */
 
 #define BORN   "born "
 #define LEAVES "leave "
+#define NUDGE  "nudge "
 
 static void put_leave(const struct link_process *process, struct hf_buf *blob)
 {
@@ -27,6 +28,15 @@ static void put_leave(const struct link_process *process, struct hf_buf *blob)
     hf_buf_putc(blob, '\n');
 }
 
+static void put_nudge(const struct link_process *process, struct hf_buf *blob)
+{
+    if (process->nudge.receipt.id[0] == '\0')
+        return;
+    hf_buf_puts(blob, NUDGE);
+    link_nudge_format(&process->nudge, blob);
+    hf_buf_putc(blob, '\n');
+}
+
 bool link_remember(struct link_process *process)
 {
     HF_CLEANUP_BUF struct hf_buf blob = { .limit = AGENTD_BLOB_MAX };
@@ -34,6 +44,7 @@ bool link_remember(struct link_process *process)
     hf_buf_printf(&blob, "%s\n", process->token);
     if (process->born != 0)
         hf_buf_printf(&blob, BORN "%" PRId64 "\n", process->born);
+    put_nudge(process, &blob);
     put_leave(process, &blob);
     /* A spec that does not fit is in etcd, too. */
     if (process->agent->spec != NULL &&
@@ -56,6 +67,7 @@ void link_remember_on_reply(const struct agentd_who *who, const struct agentd_re
         return; /* it has ended, and whoever left was answered */
     process->remembered++;
     link_call_on_remembered(process, reply->code == AGENTD_CODE_OK);
+    link_nudge_on_remembered(process, reply->code == AGENTD_CODE_OK);
 }
 
 static void read_leave(struct link_process *process, const char *line, size_t len)
@@ -93,6 +105,8 @@ void link_remember_read(struct link_process *process, const char *blob)
         len = strcspn(line, "\n");
         if (strncmp(line, BORN, strlen(BORN)) == 0)
             process->born = strtoll(line + strlen(BORN), NULL, 10);
+        else if (strncmp(line, NUDGE, strlen(NUDGE)) == 0)
+            link_nudge_parse(&process->nudge, line + strlen(NUDGE));
         else if (strncmp(line, LEAVES, strlen(LEAVES)) == 0)
             read_leave(process, line + strlen(LEAVES), len - strlen(LEAVES));
         line += len;

@@ -21,12 +21,13 @@ static int64_t life_of(const struct hf_engine *e, const struct hf_agent *agent)
 }
 
 /* An agentd of an earlier version does not say when its agents spoke, nor does it pass on what
- * they are asked: nothing can be held against them. */
+ * they are asked: nothing can be held against them. One that gives receipts does, though the
+ * agent may never have spoken. */
 static bool can_be_asked(const struct hf_agent *agent)
 {
     const Holdfast__V1__Report *report = report_of_life(agent);
 
-    return report == NULL || report->said_at != NULL;
+    return report == NULL || report->said_at != NULL || report->nudge != NULL;
 }
 
 static bool works_on(const struct hf_agent *agent, const struct hf_task *task)

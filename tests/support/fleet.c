@@ -136,13 +136,18 @@ void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options 
                fleet->ledger);
 }
 
+void hft_fleet_launch_with(struct hft_fleet *fleet, const char *options)
+{
+    write_file(fleet, "worker.yaml",
+               "name: worker\ncommand: [sh, %s/agent.sh]\n"
+               "environment: [LEDGER=%s, DEMO=" HOLDFAST_DEMO_AGENT "]\n%s",
+               fleet->etcd.dir.path, fleet->ledger, options);
+}
+
 void hft_fleet_launch(struct hft_fleet *fleet, const char *script)
 {
     write_file(fleet, "agent.sh", "%s", script);
-    write_file(fleet, "worker.yaml",
-               "name: worker\ncommand: [sh, %s/agent.sh]\n"
-               "environment: [LEDGER=%s, DEMO=" HOLDFAST_DEMO_AGENT "]\n",
-               fleet->etcd.dir.path, fleet->ledger);
+    hft_fleet_launch_with(fleet, "");
 }
 
 static void check_log(const struct hft_program *program)

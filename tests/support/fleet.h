@@ -47,6 +47,8 @@ void hft_fleet_close(struct hft_fleet *fleet);
 /* Agents of hosts that are started from now on are this script of sh; $DEMO is the usual one.
  */
 void hft_fleet_launch(struct hft_fleet *fleet, const char *script);
+/* And their launcher says that, too, which is lines of its file. */
+void hft_fleet_launch_with(struct hft_fleet *fleet, const char *options);
 
 /* Starts a controller with these options more (NULL-terminated). */
 void hft_fleet_lead(struct hft_fleet *fleet, unsigned i, ...) __attribute__((sentinel));

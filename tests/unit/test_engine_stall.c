@@ -351,6 +351,28 @@ START_TEST(nothing_is_held_against_an_agent_whose_agentd_does_not_know_of_it)
 }
 END_TEST
 
+/* Though it never said anything. */
+START_TEST(a_receipt_is_no_answer)
+{
+    char json[300];
+
+    promise();
+    work_at("t", 1);
+    run_engine();
+    ignore();
+    pass(30 * MIN);
+    expect(ASKED);
+    (void)snprintf(json, sizeof json,
+                   "{\"incarnation\":{\"createRevision\":\"%lld\"},\"nudge\":{\"id\":\"q\","
+                   "\"delivered\":{\"by\":\"stdin\"},\"readAt\":\"2026-01-01T00:00:00Z\"}}",
+                   (long long)life_of("a"));
+    put("agents/a/report", json);
+    pass(5 * MIN - 1);
+    expect("");
+    ck_assert(has("health/a", "\"answered\":false"));
+}
+END_TEST
+
 START_TEST(who_begins_with_another_task_moves_and_of_two_the_late_one_is_asked_about)
 {
     stand_still();
@@ -387,6 +409,7 @@ int main(void)
     tcase_add_test(t, another_leader_does_not_tell_the_person_again);
     tcase_add_test(t, another_life_was_not_asked);
     tcase_add_test(t, nothing_is_held_against_an_agent_whose_agentd_does_not_know_of_it);
+    tcase_add_test(t, a_receipt_is_no_answer);
     tcase_add_test(t,
                    who_begins_with_another_task_moves_and_of_two_the_late_one_is_asked_about);
     return run("core/engine stall", t);

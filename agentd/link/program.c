@@ -1,0 +1,52 @@
+#include "agentd/link/program.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { MOST_ARGS = 32, MOST_ENV = 16 };
+
+static void put(struct hf_strings strings, char **list, size_t most)
+{
+    for (size_t i = 0; i < strings.count && i < most; i++)
+        list[i] = (char *)strings.items[i];
+}
+
+int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_exit_cb fn,
+                       uv_process_t *process)
+{
+    const char *places = getenv("PATH");
+    char *args[MOST_ARGS + 1] = { NULL }, *env[MOST_ENV + 2] = { NULL }, path[4096];
+    uv_stdio_container_t input = { .flags = UV_INHERIT_FD, .data.fd = program->input };
+    uv_process_options_t options = { .exit_cb = fn, .args = args, .env = env };
+
+    (void)snprintf(path, sizeof path, "PATH=%s", places != NULL ? places : "/usr/bin:/bin");
+    env[0] = path;
+    put(program->env, env + 1, MOST_ENV);
+    put(program->command, args, MOST_ARGS);
+    options.file = args[0];
+    options.flags =
+        UV_PROCESS_DETACHED; /* in a group of its own, to be killed with its children */
+    if (program->uid != (uid_t)-1) {
+        options.flags |= UV_PROCESS_SETUID | UV_PROCESS_SETGID;
+        options.uid = program->uid;
+        options.gid = program->gid;
+    }
+    if (program->input >= 0) {
+        options.stdio = &input;
+        options.stdio_count = 1;
+    }
+    if (uv_spawn(loop, process, &options) != 0)
+        return HF_EIO;
+    /* We may stand before everything of ordinary priority; it does not. */
+    if (getpriority(PRIO_PROCESS, 0) < 0)
+        (void)setpriority(PRIO_PROCESS, (id_t)process->pid, 0);
+    return HF_OK;
+}
+
+void link_program_kill(const uv_process_t *process)
+{
+    if (process->pid > 1 && uv_is_active((const uv_handle_t *)process))
+        (void)kill(-process->pid, SIGKILL);
+}

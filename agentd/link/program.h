@@ -1,0 +1,28 @@
+/* program.h - starts a program of the launcher, beside the agent's own: with the rights of the
+ * agent's user, and with nothing of our environment, which has etcd's credentials. */
+#ifndef LINK_PROGRAM_H
+#define LINK_PROGRAM_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "schema/config.h"
+
+struct link_program {
+    struct hf_strings command;
+    struct hf_strings env; /* that it gets beside PATH */
+    int input;             /* what it reads as its stdin; -1: nothing */
+    uid_t uid;             /* that it runs as; -1: as ourselves */
+    gid_t gid;
+};
+
+/* What it prints is lost: its status, which `fn` gets, is all that it has to say. HF_EIO: it
+ * cannot be started; *process is a handle all the same, and to be closed. */
+int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_exit_cb fn,
+                       uv_process_t *process) HF_MUST_CHECK;
+
+/* With its children, if it still runs. */
+void link_program_kill(const uv_process_t *process);
+
+#endif
