@@ -259,6 +259,14 @@ export class Holdfast {
         await this.#json('POST', '/v1/state', { state, until, reason });
     }
 
+    /**
+     * Says that this agent has read a nudge, by the id of its event. That is no answer: progress, a
+     * state or an activity is.
+     */
+    async readNudge(id) {
+        await this.#json('POST', `/v1/nudges/${named(id)}/read`);
+    }
+
     /** Says goodbye, so that the end of this process is no crash; it has 30 s to go. */
     async leave(reason = '') {
         await this.#json('POST', '/v1/leave', { reason });

@@ -276,6 +276,11 @@ class Holdfast:
             body["until"] = until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self._json("POST", "/v1/state", body)
 
+    def read_nudge(self, id: str) -> None:
+        """Says that this agent has read a nudge, by the id of its event. That is no answer:
+        progress, a state or an activity is."""
+        self._json("POST", f"/v1/nudges/{_name(id)}/read", {})
+
     def leave(self, reason: str = "") -> None:
         """Says goodbye, so that the end of this process is no crash; it has 30 s to go."""
         self._json("POST", "/v1/leave", {"reason": reason})

@@ -134,6 +134,11 @@ int hf_client_activity(struct hf_client *client, const struct hf_client_report *
                        struct hf_client_waiting *ret_waiting,
                        struct hf_error *err) HF_MUST_CHECK;
 
+/* Says that this agent has read a nudge, by the id of its event. That is no answer: progress, a
+ * state or an activity is. HF_ENOENT: it was not asked that, or something else since. */
+int hf_client_read_nudge(struct hf_client *client, const char *id,
+                         struct hf_error *err) HF_MUST_CHECK;
+
 /* Says goodbye, so that the end of this process is no crash; it has 30 s to go. */
 int hf_client_leave(struct hf_client *client, const char *reason,
                     struct hf_error *err) HF_MUST_CHECK;

@@ -1,10 +1,12 @@
 /* How the agent is: heartbeats, states, who it is, goodbye. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "client/fields.h"
 #include "client/private.h"
 #include "client/request.h"
+#include "schema/name.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -146,6 +148,18 @@ int hf_client_leave(struct hf_client *client, const char *reason, struct hf_erro
     hf_fields_add_text(&body, "reason", reason);
     hf_fields_end(&body);
     return say(client, &request, &body, err);
+}
+
+int hf_client_read_nudge(struct hf_client *client, const char *id, struct hf_error *err)
+{
+    char path[HF_REQUEST_PATH_SIZE];
+    struct hf_request request = { .method = "POST", .path = path };
+    int rc = hf_name_check("id", id, err);
+
+    if (rc != HF_OK)
+        return rc;
+    (void)snprintf(path, sizeof path, "/v1/nudges/%s/read", id);
+    return say(client, &request, NULL, err);
 }
 
 enum { PONG_MS = 2000 };

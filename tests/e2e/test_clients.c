@@ -58,6 +58,7 @@ static void check_first_words(void)
     await_said("submitted t0 x\n");
     await_said("ECONFLICT the task is not this agent's: it is pending (read the task again and "
                "decide anew)\n");
+    await_said("ENOENT it was never asked that, or something else since (check the name)\n");
 }
 
 /* While nobody can be sure of it, it stands still, and is told before and afterwards. */

@@ -123,6 +123,19 @@ START_TEST(who_is_busy_says_until_when_and_then_is_ready)
 }
 END_TEST
 
+START_TEST(what_was_read_is_named_by_its_id)
+{
+    struct hf_client *client;
+
+    add_answer(OK("{}"));
+    client = begin(-1);
+    ck_assert_int_eq(hf_client_read_nudge(client, "01kg9hx0z2", NULL), HF_OK);
+    ck_assert(was_asked(0, "POST /v1/nudges/01kg9hx0z2/read "));
+    ck_assert_int_eq(hf_client_read_nudge(client, "../self", NULL), HF_EINVAL);
+    end(client);
+}
+END_TEST
+
 /* So that it is one task, however often it is asked for. */
 START_TEST(a_task_without_id_gets_one_before_it_is_submitted)
 {
@@ -518,6 +531,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_request_says_what_was_meant);
+    tcase_add_test(t, what_was_read_is_named_by_its_id);
     tcase_add_test(t, a_task_is_claimed_or_there_is_none);
     tcase_add_test(t, the_next_task_is_waited_for_and_started);
     tcase_add_test(t, who_is_busy_says_until_when_and_then_is_ready);

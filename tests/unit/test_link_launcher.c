@@ -1,5 +1,6 @@
 /* What may run on a host: launchers, their parameters, and what their processes find. */
 #include "agentd/link/launcher.h"
+#include "base/str.h"
 #include "unit/link_files.h"
 
 static struct link_launcher launcher;
@@ -61,8 +62,53 @@ static const struct {
     { "name: w\ncommand: [true]\ndetect: {by: [ping, guess]}\n", HF_EINVAL,
       "detect.by: \"guess\" is none of ping, watchdog, heartbeat, probe" },
     { "name: w\ncommand: [true]\ndetect: {profile: fast}\n", HF_EINVAL, "detect.profile" },
+    { "name: w\ncommand: [true]\nnudge: {by: [events, pigeon]}\n", HF_EINVAL,
+      "nudge.by: \"pigeon\" is none of events, stdin, hook" },
+    { "name: w\ncommand: [true]\nnudge: {by: [hook]}\n", HF_EINVAL,
+      "nudge.command: say what the hook is" },
+    { "name: w\ncommand: [true]\nnudge: {command: [true]}\n", HF_EINVAL,
+      "nudge.command: nudge.by does not name the hook" },
+    { "name: w\ncommand: [true]\nnudge: {timeout: 1h}\n", HF_EINVAL, "nudge.timeout" },
     { "name: w\ncomand: [true]\n", HF_EINVAL, "did you mean command?" },
 };
+
+START_TEST(a_launcher_says_how_nudges_reach_its_agents)
+{
+    ck_assert_int_eq(load("name: w\ncommand: [true]\n"), HF_OK);
+    ck_assert_uint_eq(launcher.nudge.set, LINK_BY_EVENTS);
+    ck_assert_int_eq(launcher.nudge.timeout, 10000);
+    link_launcher_done(&launcher);
+    launcher = (struct link_launcher){ 0 };
+    ck_assert_int_eq(load("name: w\ncommand: [true]\nnudge:\n  by: [stdin, hook]\n"
+                          "  command: [/opt/nudge, now]\n  timeout: 3s\n"),
+                     HF_OK);
+    ck_assert_uint_eq(launcher.nudge.set, LINK_BY_STDIN | LINK_BY_HOOK);
+    ck_assert_str_eq(launcher.nudge.command.items[1], "now");
+    ck_assert_int_eq(launcher.nudge.timeout, 3000);
+}
+END_TEST
+
+START_TEST(a_nudge_is_a_line_whatever_its_text)
+{
+    HF_CLEANUP_BUF struct hf_buf line = { 0 };
+    char text[6000];
+
+    ck_assert_int_eq(link_ways_format("q1", "why?\n\"so\"", 4096, &line), HF_OK);
+    ck_assert_str_eq(line.data, "{\"nudge\":{\"id\":\"q1\",\"text\":\"why?\\n\\\"so\\\"\"}}\n");
+    for (size_t i = 0; i + 2 < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa9", 3); /* no character is cut in two */
+    ck_assert_int_eq(link_ways_format("q1", text, 4096, &line), HF_OK);
+    ck_assert_uint_le(line.len, 4096);
+    ck_assert_uint_ge(line.len, 4094);
+    ck_assert(hf_str_is_utf8(line.data, line.len));
+    ck_assert_str_eq(line.data + line.len - 4, "\"}}\n");
+    memset(text, '\n', sizeof text - 1); /* of which each becomes two */
+    text[sizeof text - 1] = '\0';
+    ck_assert_int_eq(link_ways_format("q1", text, 4096, &line), HF_OK);
+    ck_assert_uint_le(line.len, 4096);
+    ck_assert_int_eq(link_ways_format("q1", text, 10, &line), HF_ELIMIT);
+}
+END_TEST
 
 /* What is not said about it is as for most agents: heartbeats do not convict. */
 START_TEST(a_launcher_says_how_its_agents_are_judged)
@@ -210,6 +256,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_launcher_is_read);
     tcase_add_test(t, a_launcher_says_how_its_agents_are_judged);
+    tcase_add_test(t, a_launcher_says_how_nudges_reach_its_agents);
+    tcase_add_test(t, a_nudge_is_a_line_whatever_its_text);
     tcase_add_loop_test(t, a_mistake_is_named, 0, COUNT(MISTAKES));
     tcase_add_test(t, a_file_that_is_not_there_is_named);
     tcase_add_loop_test(t, a_value_must_match_as_a_whole, 0, COUNT(VALUES));

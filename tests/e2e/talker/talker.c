@@ -62,6 +62,7 @@ static void be_refused(void)
     printf("submitted %s %s\n", task.id, task.payload);
     hf_client_task_done(&task);
     refused(hf_client_complete(agentd, "t0", "z", &err));
+    refused(hf_client_read_nudge(agentd, "q0", &err));
 }
 
 static void load(const char *id)

@@ -41,6 +41,7 @@ async function beRefused() {
     const task = await agentd.submit('other', 'y', { id: 't0' });
     say('submitted', task.id, task.payload);
     await refused(agentd.complete('t0', 'z'));
+    await refused(agentd.readNudge('q0'));
 }
 
 async function load(id) {

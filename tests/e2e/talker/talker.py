@@ -46,6 +46,7 @@ def be_refused():
     task = agentd.submit("other", "y", id="t0")
     say("submitted", task.id, task.payload)
     refused(agentd.complete, "t0", "z")
+    refused(agentd.read_nudge, "q0")
 
 
 def load(id):
