@@ -39,6 +39,7 @@ struct letter {
     Holdfast__V1__Root root;
     Holdfast__V1__Report report;
     Holdfast__V1__Report__Progress progress;
+    struct hf_receipt receipt;
 };
 
 static void on_letter(struct hfs_timer *timer)
@@ -100,6 +101,10 @@ void hfs_link_tell(struct hfs_host *host, const struct hf_event *event)
         letter->event.process.agent = keep(letter->agent, event->process.agent);
         letter->event.process.instance_id = keep(letter->instance, event->process.instance_id);
         letter->event.process.text = keep(letter->text, event->process.text);
+        if (event->process.receipt != NULL) {
+            letter->receipt = *event->process.receipt;
+            letter->event.process.receipt = &letter->receipt;
+        }
     }
     if (event->kind == HF_EVENT_ASK) {
         letter->event.ask.agent = keep(letter->agent, event->ask.agent);
@@ -132,11 +137,32 @@ void hfs_link_tell(struct hfs_host *host, const struct hf_event *event)
 
 /* What the node wants. */
 
+/* Whoever hears that it is asked something has been brought it by then. */
+static void hand_in_receipt(struct hfs_host *host, const struct hfs_agent *agent)
+{
+    const Holdfast__V1__Health__Inquiry *inquiry =
+        hf_node_get_inquiry(host->link->node, agent->config->name);
+    struct hf_receipt receipt = { .by = "events" };
+    struct hf_event event = { .kind = HF_EVENT_PROCESS };
+
+    if (inquiry == NULL)
+        return;
+    (void)snprintf(receipt.id, sizeof receipt.id, "%s", inquiry->id);
+    receipt.delivered_wall = HFS_WALL_BEGIN + host->cluster->world.now;
+    event.process = (struct hf_event_process){ .agent = agent->config->name,
+                                               .instance_id = agent->instance,
+                                               .news = HF_PROCESS_NUDGED,
+                                               .receipt = &receipt };
+    hfs_link_tell(host, &event);
+}
+
 static void on_reply(struct hfs_host *host, uint64_t token, const struct hf_intent_reply *reply)
 {
     for (struct hfs_agent *agent = host->agents; agent != NULL; agent = agent->next) {
         if (agent->ask != token)
             continue;
+        if (reply->nudges > 0)
+            hand_in_receipt(host, agent);
         hfs_agent_on_reply(agent, token, reply);
         return;
     }
