@@ -433,35 +433,6 @@ void link_nudge_look(struct link_process *process)
         begin_hook(process);
 }
 
-/* For the next link. */
-
-void link_nudge_format(const struct link_nudge *nudge, struct hf_buf *out)
-{
-    const struct hf_receipt *receipt = &nudge->receipt;
-
-    if (receipt->id[0] == '\0')
-        return;
-    hf_buf_printf(out, "%s %s %" PRId64 " %" PRId64 " %" PRIu32 " %" PRIu32 " %d", receipt->id,
-                  receipt->by[0] != '\0' ? receipt->by : "-", receipt->delivered_wall,
-                  receipt->read_wall, nudge->begun, nudge->ended, nudge->hooked);
-}
-
-void link_nudge_parse(struct link_nudge *nudge, const char *line)
-{
-    struct link_nudge read = { .receipt_due = true };
-    struct hf_receipt *receipt = &read.receipt;
-    int hooked = 0;
-
-    if (sscanf(line, "%63s %15s %" SCNd64 " %" SCNd64 " %" SCNu32 " %" SCNu32 " %d",
-               receipt->id, receipt->by, &receipt->delivered_wall, &receipt->read_wall,
-               &read.begun, &read.ended, &hooked) != 7)
-        return;
-    if (strcmp(receipt->by, "-") == 0)
-        receipt->by[0] = '\0';
-    read.hooked = hooked != 0 || read.begun != read.ended;
-    *nudge = read;
-}
-
 /* Life. */
 
 int link_nudges_open(struct link *link)
