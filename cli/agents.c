@@ -65,6 +65,17 @@ bool cli_is_report_of(const Holdfast__V1__Report *report, int64_t create_rev)
            report->incarnation->create_revision == create_rev;
 }
 
+/* A report is also written when its agentd has something to say of it. */
+const Google__Protobuf__Timestamp *cli_report_said(const Holdfast__V1__Report *report)
+{
+    const Google__Protobuf__Timestamp *said = report != NULL ? report->said_at : NULL;
+    const Google__Protobuf__Timestamp *beat = report != NULL ? report->heartbeat_at : NULL;
+
+    if (said == NULL && beat == NULL)
+        return report != NULL && report->suspicion == NULL ? report->at : NULL;
+    return hf_moment_read(said) > hf_moment_read(beat) ? said : beat;
+}
+
 const Holdfast__V1__Report__Suspicion *cli_suspicion_of(const Holdfast__V1__Report *report,
                                                         int64_t create_rev)
 {

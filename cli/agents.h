@@ -25,8 +25,10 @@ const char *cli_agent_host(const struct hf_agent *agent);
 /* The health record's, with what the others show where there is none. */
 Holdfast__V1__Health__State cli_agent_health(const struct hf_agent *agent);
 
-/* It is of the life that was registered then; 0: there is none. */
+/* Whether it tells of the life that was registered at that revision; 0 and NULL: no. */
 bool cli_is_report_of(const Holdfast__V1__Report *report, int64_t create_rev);
+/* When its agent last said anything, if only that it lives; NULL: never in that life. */
+const Google__Protobuf__Timestamp *cli_report_said(const Holdfast__V1__Report *report);
 /* What its agentd has against the present life; NULL: nothing. */
 const Holdfast__V1__Report__Suspicion *cli_suspicion_of(const Holdfast__V1__Report *report,
                                                         int64_t create_rev);

@@ -128,30 +128,45 @@ static int add_receipt(struct cli_chain *chain, hf_rev revision,
     return rc;
 }
 
+/* "parked until 12:00:00 (the provider asks to wait), phase drafting" */
+static void describe_words(const Holdfast__V1__Report *report, struct hf_buf *out)
+{
+    char text[CLI_AGE_SIZE];
+
+    if (report->state != 0)
+        hf_buf_printf(out, "%s", cli_state_name(report->state));
+    if (report->until != NULL)
+        hf_buf_printf(out, " until %s", cli_time(report->until, text));
+    if (report->reason[0] != '\0')
+        hf_buf_printf(out, "%s(%s)", out->len > 0 ? " " : "", report->reason);
+    if (report->phase[0] != '\0')
+        hf_buf_printf(out, "%sphase %s", out->len > 0 ? ", " : "", report->phase);
+}
+
 /* The steps point into the report, which goes with the last of them. */
 static int add_report(struct cli_chain *chain, struct agent *agent,
                       const Holdfast__V1__Report *report)
 {
     const Holdfast__V1__Report__Suspicion *suspicion = report->suspicion;
+    bool is_old = agent->live.message != NULL && report->incarnation != NULL &&
+                  !cli_is_report_of(report, agent->live.seen.create_rev);
+    HF_CLEANUP_BUF struct hf_buf words = { 0 };
     hf_rev revision = agent->report.seen.mod_rev;
-    char text[CLI_AGE_SIZE];
     int rc = HF_OK;
 
-    if (report->state != 0 || report->phase[0] != '\0')
-        rc = cli_chain_add(chain, report->at, revision,
-                           suspicion == NULL ? take(&agent->report) : NULL, NULL, 0,
-                           "said of itself: %s%s%s%s%s%s",
-                           report->state != 0 ? cli_state_name(report->state) : "",
-                           report->until != NULL ? " until " : "",
-                           report->until != NULL ? cli_time(report->until, text) : "",
-                           report->state != 0 && report->phase[0] != '\0' ? ", " : "",
-                           report->phase[0] != '\0' ? "phase " : "", report->phase);
+    describe_words(report, &words);
+    if (words.err == HF_OK && words.len > 0)
+        rc = cli_chain_add(chain, report->said_at != NULL ? report->said_at : report->at,
+                           revision, suspicion == NULL ? take(&agent->report) : NULL, NULL, 0,
+                           "said of itself%s: %s", is_old ? " in a life before" : "",
+                           words.data);
     if (rc != HF_OK || suspicion == NULL)
         return rc;
     return cli_chain_add(chain, report->at, revision, take(&agent->report), EVIDENCE(suspicion),
-                         suspicion->n_evidence, "%s by its agentd (%s, phi %.1f): %s",
-                         suspicion->frozen ? "found frozen" : "suspected", suspicion->kind,
-                         suspicion->phi, suspicion->why);
+                         suspicion->n_evidence, "%s by its agentd%s (%s, phi %.1f): %s",
+                         suspicion->frozen ? "found frozen" : "suspected",
+                         is_old ? " in a life before" : "", suspicion->kind, suspicion->phi,
+                         suspicion->why);
 }
 
 static int add_words(struct cli_chain *chain, struct agent *agent)

@@ -36,6 +36,7 @@ static const struct cli_column COLUMNS[] = {
     { .title = "HEALTH" },
     { .title = "TASK", .drop = 1, .cuts = true },
     { .title = "RESTARTS", .drop = 7, .right = true },
+    { .title = "REASON", .wide = true, .cuts = true },
     { .title = "INCARNATION", .wide = true, .right = true },
     { .title = "SINCE", .wide = true, .right = true },
     { .title = "NEXT", .drop = 5, .cuts = true },
@@ -57,9 +58,14 @@ struct rows {
     int err;
 };
 
+/* What was said in the present life; what one before said holds no more. */
 static const Holdfast__V1__Report *report_of(const struct hf_agent *agent)
 {
-    return (const Holdfast__V1__Report *)agent->report.record;
+    const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
+
+    return agent->live.record != NULL && cli_is_report_of(report, agent->live.seen.create_rev)
+               ? report
+               : NULL;
 }
 
 static bool is_wanted(const struct settings *wanted, const struct hf_agent *agent)
@@ -101,8 +107,8 @@ static int by_name(const void *a, const void *b)
 static void fill_life(const struct rows *rows, const struct hf_agent *agent, struct row *row)
 {
     const Holdfast__V1__Report *report = report_of(agent);
-    hf_ms age = report != NULL ? hf_clock_wall() - hf_moment_read(report->at) : 0;
-
+    const Google__Protobuf__Timestamp *said = cli_report_said(report);
+    hf_ms age = hf_clock_wall() - hf_moment_read(said);
     hf_ms since = cli_agent_since(agent);
 
     row->row.live = agent->live.record != NULL;
@@ -120,11 +126,10 @@ static void fill_life(const struct rows *rows, const struct hf_agent *agent, str
         return;
     row->row.state = report->state;
     row->row.until = report->until;
-    if (row->row.live && cli_is_report_of(report, agent->live.seen.create_rev)) {
-        row->row.suspicion = report->suspicion;
-        row->row.nudge = report->nudge;
-    }
-    if (report->at != NULL) {
+    row->row.reason = report->reason;
+    row->row.suspicion = report->suspicion;
+    row->row.nudge = report->nudge;
+    if (said != NULL) {
         google__protobuf__duration__init(&row->freshness);
         row->freshness.seconds = age > 0 ? age / 1000 : 0;
         row->row.freshness = &row->freshness;
@@ -170,7 +175,6 @@ static void add_state(struct cli_table *table, const Holdfast__V1__AgentRow *row
 static void add_row(struct cli_table *table, const struct rows *rows,
                     const struct hf_agent *agent)
 {
-    const Holdfast__V1__Report *report = report_of(agent);
     char text[CLI_AGE_SIZE];
     struct row row;
 
@@ -180,7 +184,7 @@ static void add_row(struct cli_table *table, const struct rows *rows,
     cli_table_add(table, CLI_PLAIN, "%s", row.row.role);
     cli_table_add(table, CLI_PLAIN, "%s", row.row.host);
     cli_table_add(table, row.row.live ? CLI_GOOD : CLI_BAD, "%s", row.row.live ? "yes" : "no");
-    cli_table_add(table, CLI_PLAIN, "%s", report != NULL ? cli_age(report->at, text) : "");
+    cli_table_add(table, CLI_PLAIN, "%s", cli_age(cli_report_said(report_of(agent)), text));
     add_state(table, &row.row);
     cli_table_add(table,
                   row.row.suspicion != NULL ? CLI_WARN : cli_health_colour(row.row.health),
@@ -190,6 +194,7 @@ static void add_row(struct cli_table *table, const struct rows *rows,
     else
         cli_table_add(table, CLI_PLAIN, "%s", row.row.task);
     cli_table_add(table, row.row.restarts > 0 ? CLI_WARN : CLI_PLAIN, "%d", row.row.restarts);
+    cli_table_add(table, CLI_PLAIN, "%s", row.row.reason);
     if (row.row.live)
         cli_table_add(table, CLI_PLAIN, "%lld",
                       (long long)cli_number(rows->generation, agent->live.seen.create_rev));
@@ -270,7 +275,7 @@ const struct cli_command CLI_PS = {
     .summary = "List agents: three facts for each, liveness, freshness and state.",
     .more = "LIVE   its lease is held, which proves that it is alive\n"
             "SAID   how long ago it last said something: shown, never a verdict\n"
-            "STATE  what it last said of itself, and when that ends\n"
+            "STATE  what it last said of itself, and when that ends; REASON why (-o wide)\n"
             "SINCE  how long it has been registered or offline (-o wide)\n"
             "HEALTH what the controller makes of it, or suspect and frozen, which its agentd "
             "says;\n"

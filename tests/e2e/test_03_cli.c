@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -68,6 +69,77 @@ START_TEST(json_has_the_members_that_scripts_rely_on)
     expect(0, "{\n    \"ok\": true,\n    \"violations\": []\n}\n");
     cli("storm", "status", "-o", "json");
     expect(0, "{\n    \"state\": \"normal\"\n}\n");
+}
+END_TEST
+
+/* As its agentd writes it, of the life that was registered at `rev`. */
+static void put_report(hf_rev rev, const char *rest)
+{
+    char text[600];
+
+    (void)snprintf(text, sizeof text, "{\"incarnation\":{\"createRevision\":\"%lld\"},%s}",
+                   (long long)rev, rest);
+    (void)put("agents/w1/report", text, HF_NO_LEASE);
+}
+
+#define WAITS                                                                                  \
+    "\"state\":\"waiting\",\"reason\":\"a person has to agree\","                              \
+    "\"until\":\"2999-01-01T00:00:00Z\",\"at\":\"2026-01-31T08:09:11Z\""
+
+START_TEST(what_a_life_before_said_is_not_shown_as_if_it_held)
+{
+    hf_rev rev;
+
+    put_fleet();
+    rev = look("agents/w1/live").create_rev;
+    put_report(rev, WAITS);
+    cli("ps", "-o", "wide");
+    ck_assert_msg(strstr(last.out, "waiting (ends in ") != NULL &&
+                      strstr(last.out, "a person has to agree") != NULL,
+                  "%s", last.out);
+    cli("explain", "w1");
+    ck_assert_msg(strstr(last.out, "said of itself: waiting until 2999-01-01 00:00:00 (a "
+                                   "person has to agree)\n") != NULL,
+                  "%s", last.out);
+    put_report(rev - 1, WAITS);
+    cli("ps", "--role", "writer");
+    expect(0, "AGENT  ROLE    HOST    LIVE  SAID  STATE  HEALTH   TASK      RESTARTS  NEXT\n"
+              "w1     writer  node-7  yes      -  -      healthy  report-1         0  -\n"
+              "w2     writer  node-7  no       -  -      held     -               10  a person "
+              "releases it\n");
+    cli("ps", "-o", "json");
+    ck_assert_msg(strstr(last.out, "freshness") == NULL && strstr(last.out, "2999") == NULL,
+                  "%s", last.out);
+    cli("explain", "w1");
+    ck_assert_msg(strstr(last.out, "said of itself in a life before: waiting") != NULL, "%s",
+                  last.out);
+}
+END_TEST
+
+/* Its agentd writes the report, too, and more often the longer nothing is heard. */
+START_TEST(who_is_suspected_does_not_look_as_if_it_had_spoken)
+{
+    char text[400], now[40];
+    time_t wall = time(NULL);
+    hf_rev rev;
+
+    (void)strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime(&wall));
+    (void)snprintf(text, sizeof text,
+                   "\"saidAt\":\"2026-01-31T08:09:11Z\",\"heartbeatAt\":"
+                   "\"2026-01-31T08:09:12Z\",\"at\":\"%s\",\"suspicion\":{\"kind\":"
+                   "\"heartbeat\",\"why\":\"no heartbeat came\"}",
+                   now);
+    put_fleet();
+    rev = look("agents/w1/live").create_rev;
+    put_report(rev, text);
+    cli("ps");
+    ck_assert_msg(strstr(last.out, "suspect") != NULL && strstr(last.out, "d ") != NULL &&
+                      strstr(last.out, " 0s ") == NULL,
+                  "%s", last.out);
+    cli("ps", "-o", "json");
+    ck_assert_msg(strstr(last.out, "\"freshness\": \"") != NULL &&
+                      strstr(last.out, "\"freshness\": \"0s") == NULL,
+                  "%s", last.out);
 }
 END_TEST
 
@@ -379,6 +451,8 @@ int main(void)
     tcase_add_test(t, a_reader_that_is_gone_is_no_error);
     tcase_add_test(t, agents_are_shown_as_wide_as_the_terminal_is);
     tcase_add_test(t, json_has_the_members_that_scripts_rely_on);
+    tcase_add_test(t, what_a_life_before_said_is_not_shown_as_if_it_held);
+    tcase_add_test(t, who_is_suspected_does_not_look_as_if_it_had_spoken);
     tcase_add_loop_test(t, what_is_for_scripts_can_be_read_by_them, 0,
                         sizeof SCRIPTED / sizeof SCRIPTED[0]);
     tcase_add_test(t, an_agent_is_stopped_and_a_held_one_released);
