@@ -184,8 +184,10 @@ static int examine_fleet(struct examination *e)
 static int run(struct cli *cli)
 {
     struct examination e = { .doctor.cli = cli };
-    int rc = doctor_examine_etcd(&e.doctor);
+    int rc;
 
+    doctor_examine_certificate(&e.doctor);
+    rc = doctor_examine_etcd(&e.doctor);
     if (rc == HF_OK) {
         doctor_examine_web(&e.doctor);
         rc = examine_leader(&e.doctor);
@@ -196,6 +198,8 @@ static int run(struct cli *cli)
         rc = e.doctor.err;
     if (rc == HF_OK)
         rc = cli->output == CLI_JSON ? print_json(&e.doctor) : print_text(&e.doctor);
+    else if (e.doctor.troubles > 0 && cli->output != CLI_JSON)
+        (void)!print_text(&e.doctor); /* it may be why */
     forget(&e.doctor);
     cli->status = e.doctor.troubles > 0 ? CLI_EXIT_FAILURE : 0;
     return rc;

@@ -26,7 +26,10 @@ void doctor_found(struct doctor *doctor, enum doctor_finding finding, const char
 /* doctor_etcd.c: what its own API tells. An error: it cannot be asked at all. */
 int doctor_examine_etcd(struct doctor *doctor) HF_MUST_CHECK;
 
-/* doctor_web.c: what it tells over HTTP alone: quota, disk, clock, authentication, TLS. */
+/* doctor_web.c: how long etcd takes us for whom we say we are. Needs no etcd. */
+void doctor_examine_certificate(struct doctor *doctor);
+
+/* What it tells over HTTP alone: quota, disk, clock, authentication, TLS. */
 void doctor_examine_web(struct doctor *doctor);
 
 #endif

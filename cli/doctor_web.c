@@ -224,13 +224,40 @@ static void examine_authentication(struct doctor *doctor, const struct hf_endpoi
     hf_buf_done(&web.body);
 }
 
+static const char *format_day(time_t when, char ret_text[32])
+{
+    struct tm day;
+
+    if (gmtime_r(&when, &day) == NULL || strftime(ret_text, 32, "%Y-%m-%d", &day) == 0)
+        (void)snprintf(ret_text, 32, "?");
+    return ret_text;
+}
+
+void doctor_examine_certificate(struct doctor *doctor)
+{
+    time_t end = (time_t)hf_etcd_get_certificate_end(doctor->cli->etcd);
+    time_t left = end - (time_t)(hf_clock_wall() / 1000);
+    char day[32];
+
+    if (end == 0)
+        return;
+    if (left < 0)
+        doctor_found(
+            doctor, DOCTOR_TROUBLE,
+            "our own certificate, %s, has expired on %s: etcd turns it away. Renew it.",
+            doctor->cli->common.cert, format_day(end, day));
+    else
+        doctor_found(doctor, left < CERTIFICATE_SOON_S ? DOCTOR_WARNING : DOCTOR_FINE,
+                     "our own certificate, %s, ends on %s", doctor->cli->common.cert,
+                     format_day(end, day));
+}
+
 static void examine_tls(struct doctor *doctor, const struct hf_endpoint *endpoint,
                         time_t expires)
 {
     const char *own = doctor->cli->common.cert != NULL ? "with a certificate of our own"
                                                        : "without a certificate of our own";
-    char until[32] = "?";
-    struct tm day;
+    char until[32];
 
     if (!endpoint->tls) {
         doctor_found(doctor, is_local(endpoint) ? DOCTOR_FINE : DOCTOR_WARNING,
@@ -242,12 +269,11 @@ static void examine_tls(struct doctor *doctor, const struct hf_endpoint *endpoin
         doctor_found(doctor, DOCTOR_FINE, "the way to etcd is encrypted, %s", own);
         return;
     }
-    if (gmtime_r(&expires, &day) != NULL)
-        (void)strftime(until, sizeof until, "%Y-%m-%d", &day);
     doctor_found(doctor,
                  expires - hf_clock_wall() / 1000 < CERTIFICATE_SOON_S ? DOCTOR_WARNING
                                                                        : DOCTOR_FINE,
-                 "the way to etcd is encrypted, %s; etcd's certificate ends on %s", own, until);
+                 "the way to etcd is encrypted, %s; etcd's certificate ends on %s", own,
+                 format_day(expires, until));
 }
 
 void doctor_examine_web(struct doctor *doctor)

@@ -219,6 +219,16 @@ int hf_etcd_reload_tls(struct hf_etcd *etcd, struct hf_error *err)
     return HF_OK;
 }
 
+int64_t hf_etcd_get_certificate_end(const struct hf_etcd *etcd)
+{
+    int64_t begins = 0, ends = 0;
+
+    return etcd->tls_on && etcd->tls.cert != NULL &&
+                   hf_tls_read_validity(etcd->tls.cert, &begins, &ends) == HF_OK
+               ? ends
+               : 0;
+}
+
 /* A list of everything is megabytes once in a while: they go back to the system, and do not
  * stay with a daemon that needs kilobytes from then on. */
 static void trim(struct hf_timer *timer)

@@ -78,6 +78,9 @@ void hf_etcd_close(struct hf_etcd *etcd, hf_etcd_closed_fn fn, void *arg);
  * failure the old files stay in use. */
 int hf_etcd_reload_tls(struct hf_etcd *etcd, struct hf_error *err) HF_MUST_CHECK;
 
+/* When the client's own certificate ends, in seconds of the wall clock; 0: there is none. */
+int64_t hf_etcd_get_certificate_end(const struct hf_etcd *etcd);
+
 /* Counters since the start, for metrics. */
 struct hf_etcd_stats {
     uint64_t calls;        /* unary attempts */

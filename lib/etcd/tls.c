@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -12,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 enum { LARGEST_PEM = 1024 * 1024 };
 
@@ -89,6 +91,50 @@ static int check_cert(const char *pem, const char *path, struct hf_error *err)
     return HF_OK;
 }
 
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Of OpenSSL, which has clocks of its own: 0 when it cannot be read. */
+static int64_t read_time(const ASN1_TIME *time)
+{
+    struct tm tm;
+
+    return time != NULL && ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+int hf_tls_read_validity(const char *pem, int64_t *ret_begins_s, int64_t *ret_ends_s)
+{
+    X509 *cert = parse_cert(pem);
+
+    if (cert == NULL)
+        return HF_EINVAL;
+    *ret_begins_s = read_time(X509_get0_notBefore(cert));
+    *ret_ends_s = read_time(X509_get0_notAfter(cert));
+    X509_free(cert);
+    return HF_OK;
+}
+
+/* One that nobody accepts at this time must not replace one that still works. The first is
+ * taken as it is: there is nothing better, and a server whose clock is right may take it. */
+static int check_renewal(const struct hf_tls *now, const struct hf_tls *fresh,
+                         struct hf_error *err)
+{
+    int64_t wall = hf_clock_wall() / 1000, begins, ends;
+
+    if (now->cert == NULL || fresh->cert == NULL || same(now->cert, fresh->cert))
+        return HF_OK;
+    if (hf_tls_read_validity(fresh->cert, &begins, &ends) != HF_OK)
+        return hf_error_set(err, HF_EINVAL, "%s: holds no certificate in PEM form",
+                            fresh->cert_path);
+    if (wall > ends)
+        return hf_error_set(err, HF_EINVAL, "%s: has expired", fresh->cert_path);
+    if (wall < begins)
+        return hf_error_set(err, HF_EINVAL, "%s: is not valid yet", fresh->cert_path);
+    return HF_OK;
+}
+
 static int check_pair(const struct hf_tls *tls, struct hf_error *err)
 {
     X509 *cert = parse_cert(tls->cert);
@@ -121,11 +167,6 @@ static int read_optional(const char *path, char **ret_text, struct hf_error *err
     return path != NULL ? hf_file_read(path, LARGEST_PEM, ret_text, err) : HF_OK;
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 int hf_tls_reload(struct hf_tls *tls, bool *ret_changed, struct hf_error *err)
 {
     struct hf_tls fresh = { .cacert_path = tls->cacert_path,
@@ -143,6 +184,8 @@ int hf_tls_reload(struct hf_tls *tls, bool *ret_changed, struct hf_error *err)
         code = check_cert(fresh.cert, fresh.cert_path, err);
     if (code == HF_OK && fresh.key != NULL)
         code = check_pair(&fresh, err);
+    if (code == HF_OK)
+        code = check_renewal(tls, &fresh, err);
     if (code != HF_OK) {
         free_contents(&fresh);
         return code;

@@ -128,7 +128,20 @@ START_TEST(certificates_are_seen)
     expect("ok      authentication is on");
     expect("warning the way to etcd is encrypted, with a certificate of our own; etcd's "
            "certificate ends on 2"); /* tomorrow */
+    expect("warning our own certificate, ");
     expect("of the quota of 2048 MiB");
+    hft_output_done(&report);
+    hft_pki_issue(&pki, "root", 365L * 24 * 3600, &cert);
+    hft_cli(&report, server.endpoint, "doctor", "--cacert", pki.ca, "--cert", cert.cert,
+            "--key", cert.key, "--user", "root", "--password-file", password, NULL);
+    expect("ok      our own certificate, ");
+    hft_output_done(&report);
+    hft_pki_issue(&pki, "root", -3600, &cert);
+    hft_cli(&report, server.endpoint, "doctor", "--cacert", pki.ca, "--cert", cert.cert,
+            "--key", cert.key, NULL);
+    ck_assert_int_eq(report.status, 5);
+    expect("trouble our own certificate, ");
+    expect(", has expired on 2");
     hft_output_done(&report);
     hft_etcd_done(&server);
     hft_pki_done(&pki);

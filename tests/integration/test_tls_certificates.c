@@ -319,6 +319,80 @@ START_TEST(tls_a_key_that_does_not_fit_is_refused_and_the_old_pair_stays_in_use)
 }
 END_TEST
 
+static const struct {
+    long delay_s, lifetime_s;
+    const char *words;
+} UNFIT[] = {
+    { 0, -60, "has expired" },
+    { HOUR_S, 2 * HOUR_S, "is not valid yet" },
+};
+
+/* It fits its key, and would still lock us out. */
+START_TEST(tls_a_renewed_certificate_that_is_not_valid_now_does_not_replace_a_good_one)
+{
+    struct hf_etcd_config cfg = polling();
+    struct hft_client client;
+    struct hft_cert renewed;
+
+    hft_client_open_with(&client, &cfg);
+    hft_put(&client, "k", "1", HF_NO_LEASE);
+    pki.delay_s = UNFIT[_i].delay_s;
+    hft_pki_issue(&pki, "client", UNFIT[_i].lifetime_s, &renewed);
+    pki.delay_s = 0;
+    hft_client_until(&client, &told.refused, 1, 10000, "the refusal");
+    ck_assert_msg(strstr(told.why, cert.cert) != NULL &&
+                      strstr(told.why, UNFIT[_i].words) != NULL,
+                  "%s", told.why);
+    ck_assert_uint_eq(hf_etcd_get_stats(client.etcd).tls_reloads, 0);
+    cut(&client); /* the old one still opens the door */
+    hft_put(&client, "k", "2", HF_NO_LEASE);
+    hft_pki_issue(&pki, "client", HOUR_S, &renewed);
+    hft_client_until(&client, &told.renewed, 1, 10000, "the good one to be found");
+    cut(&client);
+    hft_put(&client, "k", "3", HF_NO_LEASE);
+    hft_client_close(&client);
+}
+END_TEST
+
+static void append_file(const char *from, const char *to)
+{
+    char text[4096];
+    FILE *in = fopen(from, "re"), *out = fopen(to, "ae");
+    size_t len;
+
+    ck_assert(in != NULL && out != NULL);
+    len = fread(text, 1, sizeof text, in);
+    ck_assert_uint_eq(fwrite(text, 1, len, out), len);
+    ck_assert_int_eq(fclose(in) + fclose(out), 0);
+}
+
+/* As an authority is replaced: both are trusted for a while, and then the new one alone. */
+START_TEST(tls_a_renewed_bundle_of_authorities_is_used)
+{
+    struct hf_etcd_config cfg = polling();
+    struct hft_client client;
+    struct hft_pki other;
+    char both[HFT_PKI_PATH_MAX + 8];
+
+    hft_pki_init(&other);
+    (void)snprintf(both, sizeof both, "%s.both", pki.ca);
+    append_file(pki.ca, both);
+    cfg.cacert = both;
+    hft_client_open_with(&client, &cfg);
+    hft_put(&client, "k", "1", HF_NO_LEASE);
+    append_file(other.ca, both);
+    hft_client_until(&client, &told.renewed, 1, 10000, "the bundle to be found");
+    cut(&client);
+    hft_put(&client, "k", "2", HF_NO_LEASE);
+    ck_assert_int_eq(rename(other.ca, both), 0); /* which did not make etcd's certificate */
+    hft_client_until(&client, &told.renewed, 2, 10000, "the new authority to be found");
+    hft_proxy_cut(proxy);
+    ck_assert_int_ne(hft_read(&client, "k").err, HF_OK);
+    hft_client_close(&client);
+    hft_pki_done(&other);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("tls");
@@ -334,5 +408,9 @@ int main(void)
     tcase_add_test(t, tls_renewed_files_are_found_by_looking_now_and_then);
     tcase_add_test(t, tls_files_that_stay_unfit_are_told_of_once);
     tcase_add_test(t, tls_a_key_that_does_not_fit_is_refused_and_the_old_pair_stays_in_use);
+    tcase_add_loop_test(
+        t, tls_a_renewed_certificate_that_is_not_valid_now_does_not_replace_a_good_one, 0,
+        sizeof UNFIT / sizeof UNFIT[0]);
+    tcase_add_test(t, tls_a_renewed_bundle_of_authorities_is_used);
     return hft_suite_run("etcd/tls", t, NULL);
 }

@@ -96,6 +96,8 @@ static void issue(struct hft_pki *pki, const char *name, long lifetime_s, const 
     EVP_PKEY *key = new_key();
     X509 *cert = draft(++pki->serial, name, key, lifetime_s);
 
+    if (pki->delay_s != 0)
+        ck_assert_ptr_nonnull(X509_gmtime_adj(X509_getm_notBefore(cert), pki->delay_s));
     /* etcd's own gateway dials etcd with the server's certificate, hence both usages. */
     add_extension(cert, pki->authority, NID_ext_key_usage,
                   san != NULL ? "serverAuth,clientAuth" : "clientAuth");

@@ -22,6 +22,7 @@ struct hft_pki {
     struct x509_st *authority;
     struct evp_pkey_st *authority_key;
     long serial;   /* of the last certificate */
+    long delay_s;  /* so much later than now are certificates valid; 0: at once */
     bool borrowed; /* the directory is somebody else's */
 };
 
