@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -24,9 +25,25 @@ struct findings {
     bool ok;
 };
 
-static int look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
+/* Its body may be whole, and still nobody knows what it follows. */
+static void look_at_parent(const struct cli_checkpoints *chain, size_t i,
+                           struct cli_body_found *found)
+{
+    const Holdfast__V1__Checkpoint *entry = chain->entries[i];
+
+    if (found->what != CLI_BODY_WHOLE ||
+        (entry->parent < entry->seq && (i == 0 || entry->parent >= chain->entries[i - 1]->seq)))
+        return;
+    found->what = CLI_BODY_BAD;
+    (void)snprintf(found->text, sizeof found->text,
+                   "its parent is %" PRId64 ", which is not the entry before it",
+                   entry->parent);
+}
+
+static int look(struct cli *cli, const struct cli_checkpoints *chain, size_t i,
                 struct findings *findings)
 {
+    const Holdfast__V1__Checkpoint *entry = chain->entries[i];
     struct cli_body_found *found = &findings->found[findings->count];
     int rc = cli_body_look(cli, entry, found);
     Holdfast__V1__ChainReport__Entry *next = &findings->entries[findings->count];
@@ -34,6 +51,7 @@ static int look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
 
     if (rc != HF_OK)
         return rc;
+    look_at_parent(chain, i, found);
     holdfast__v1__chain_report__entry__init(next);
     next->seq = entry->seq;
     next->ok = found->what == CLI_BODY_WHOLE;
@@ -47,20 +65,54 @@ static int look(struct cli *cli, const Holdfast__V1__Checkpoint *entry,
     return HF_OK;
 }
 
-/* The task names one that nobody can find. */
-static void miss(int64_t seq, struct findings *findings)
+/* The task, or the entry after it, names one that nobody can find; `since`: the last that was
+ * found before. */
+static void miss(int64_t seq, int64_t since, struct findings *findings)
 {
     Holdfast__V1__ChainReport__Entry *next = &findings->entries[findings->count];
+    struct cli_body_found *found = &findings->found[findings->count];
+    int len = snprintf(found->text, sizeof found->text, "its entry is not there");
 
+    if (since != 0 && since < seq - 1)
+        (void)snprintf(found->text + len, sizeof found->text - (size_t)len,
+                       ", nor any after %" PRId64, since);
     holdfast__v1__chain_report__entry__init(next);
     next->seq = seq;
-    next->text = (char *)"its entry is not there";
+    next->text = found->text;
     findings->list[findings->count++] = next;
     findings->ok = false;
     cli_table_add(&findings->table, CLI_PLAIN, "%" PRId64, seq);
     cli_table_add(&findings->table, CLI_PLAIN, "-");
     cli_table_add(&findings->table, CLI_PLAIN, "-");
     cli_table_add(&findings->table, CLI_BAD, "%s", next->text);
+}
+
+/* Every entry but the oldest, whose parent was dropped when it was old, follows its parent. */
+static bool is_parent_missing(const struct cli_checkpoints *chain, size_t i)
+{
+    int64_t parent = chain->entries[i]->parent;
+
+    return i > 0 && parent > chain->entries[i - 1]->seq && parent < chain->entries[i]->seq;
+}
+
+static int look_at_all(struct cli *cli, const struct cli_checkpoints *chain,
+                       struct findings *findings)
+{
+    int64_t seq = ((const struct cli_body_settings *)cli->settings)->seq;
+    int64_t newest = chain->count > 0 ? chain->entries[chain->count - 1]->seq : 0;
+    int rc = HF_OK;
+
+    for (size_t i = 0; rc == HF_OK && i < chain->count; i++) {
+        const Holdfast__V1__Checkpoint *entry = chain->entries[i];
+
+        if (is_parent_missing(chain, i) && (seq == 0 || seq == entry->parent))
+            miss(entry->parent, chain->entries[i - 1]->seq, findings);
+        if (seq == 0 || seq == entry->seq)
+            rc = look(cli, chain, i, findings);
+    }
+    if (rc == HF_OK && newest < chain->head && (seq == 0 || seq == chain->head))
+        miss(chain->head, newest, findings);
+    return rc;
 }
 
 /* What a script has to do something about. */
@@ -97,23 +149,18 @@ static int run(struct cli *cli)
     CLI_CLEANUP_CHECKPOINTS struct cli_checkpoints chain = { 0 };
     struct findings findings = { .ok = true };
     int rc = cli_checkpoints_read(cli, cli->args[0], &chain);
+    size_t most = 2 * chain.count + 1; /* each with a parent that is missing, and the newest */
 
     cli_table_init(&findings.table, COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
-    findings.entries = hf_calloc(chain.count + 1, sizeof *findings.entries);
-    findings.list = hf_calloc(chain.count + 1, sizeof(Holdfast__V1__ChainReport__Entry *));
-    findings.found = hf_calloc(chain.count + 1, sizeof *findings.found);
+    findings.entries = hf_calloc(most, sizeof *findings.entries);
+    findings.list = hf_calloc(most, sizeof(Holdfast__V1__ChainReport__Entry *));
+    findings.found = hf_calloc(most, sizeof *findings.found);
     if (findings.entries == NULL || findings.list == NULL || findings.found == NULL) {
         (void)cli_fail(cli, HF_ENOMEM, "out of memory");
         rc = HF_ENOMEM;
     }
-    for (size_t i = 0; rc == HF_OK && i < chain.count; i++) {
-        if (settings->seq == 0 || chain.entries[i]->seq == settings->seq)
-            rc = look(cli, chain.entries[i], &findings);
-    }
-    if (rc == HF_OK && chain.head != 0 &&
-        (chain.count == 0 || chain.entries[chain.count - 1]->seq < chain.head) &&
-        (settings->seq == 0 || settings->seq == chain.head))
-        miss(chain.head, &findings);
+    if (rc == HF_OK)
+        rc = look_at_all(cli, &chain, &findings);
     if (rc == HF_OK && settings->seq != 0 && findings.count == 0)
         rc = cli_fail(cli, HF_ENOENT, "task %s has no checkpoint %" PRId64, cli->args[0],
                       settings->seq);
@@ -131,10 +178,10 @@ const struct cli_command CLI_CHECKPOINT_VERIFY = {
     .args = "TASK",
     .arg_min = 1,
     .arg_max = 1,
-    .summary = "Hold the checkpoints of a task against their sizes and digests.",
+    .summary = "Hold the checkpoints of a task against their sizes, digests and order.",
     .more =
-        "Exit status 1 when one of them is not whole, or cannot be looked at from here. With\n"
-        "-o name the numbers of those alone.",
+        "Exit status 1 when one of them is not whole, is missing among the others, or cannot\n"
+        "be looked at from here. With -o name the numbers of those alone.",
     CLI_OPTIONS(CLI_BODY_OPTIONS, struct cli_body_settings),
     .run = run,
 };

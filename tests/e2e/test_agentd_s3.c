@@ -333,6 +333,8 @@ START_TEST(the_last_five_are_kept)
     await_line("kept", "yes");
     await_count(count_objects, "/default/t1/", 5, "five objects");
     verify(0, "whole");
+    hft_etcdctl_ok(&server, NULL, "del", ROOT "checkpoints/t1/0000000000000000006", NULL);
+    verify(1, "6     -  -      its entry is not there\n");
     (void)stop(agentd);
 }
 END_TEST

@@ -395,6 +395,62 @@ START_TEST(a_successor_goes_on_from_the_newest_that_is_whole)
 }
 END_TEST
 
+/* The agent keeps six, of which the last five stay, and asks for the newest. */
+#define KEEP_SIX                                                                               \
+    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
+    "-d '' " TASKS "t1/start; for i in 1 2 3 4 5 6; do yes $i | head -c 20000 >body; " CURL    \
+    "-o answer -T body " CHECKPOINT "; done; mv answer second.answer; echo yes >kept; "        \
+    "until [ -e go ]; do sleep 0.1; done; " CURL "-o got " CHECKPOINT                          \
+    "; head -n 1 got >told; mv told back; exec sleep 600"
+
+static const struct {
+    const char *store;
+    bool is_newest_bad;
+    const char *back;
+} HOLES[] = {
+    { "etcd", false, "6" },
+    { "etcd", true, "4" },
+    { "file", false, "6" },
+    { "file", true, "4" },
+};
+
+static void lose_entry(int seq)
+{
+    char key[100];
+
+    (void)snprintf(key, sizeof key, ROOT "checkpoints/t1/%019d", seq);
+    hft_etcdctl_ok(&server, NULL, "del", key, NULL);
+}
+
+/* What is whole is gone on from, though one before it is missing; what is not, and whose
+ * parent is missing, is passed over together with that. */
+START_TEST(a_chain_with_a_hole_is_told_of_and_gone_on_from)
+{
+    const char *flags[] = { "--store", HOLES[_i].store, NULL };
+    char key[64];
+    pid_t agentd;
+
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", KEEP_SIX, dir.path, NULL });
+    await_line("kept", "yes");
+    hft_wait_or_fail(only_the_last_are_kept, NULL, STEP_MS, "the last five");
+    verify("t1", 0, "whole"); /* that the first was dropped is no hole */
+    lose_entry(5);
+    verify("t1", 1, "5      -  -");
+    verify("t1", 1, "its entry is not there\n");
+    find_key(key);
+    if (HOLES[_i].is_newest_bad && strcmp(HOLES[_i].store, "etcd") == 0)
+        damage_etcd(FLIP, key);
+    else if (HOLES[_i].is_newest_bad)
+        damage_file(FLIP, key);
+    write_file("go", "");
+    await_line("back", HOLES[_i].back);
+    lose_entry(4);
+    verify("t1", 1, "its entry is not there, nor any after 3\n");
+    (void)stop(agentd);
+}
+END_TEST
+
 /* A disk of one megabyte for the files, which only this test and what it starts see. */
 static bool mount_small_disk(void)
 {
@@ -485,6 +541,7 @@ END_TEST
 int main(void)
 {
     TCase *stories = tcase_create("stories");
+    TCase *chains = tcase_create("chains");
 
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 120);
@@ -501,5 +558,9 @@ int main(void)
                         sizeof DAMAGES / sizeof DAMAGES[0]);
     tcase_add_loop_test(stories, a_successor_goes_on_from_the_newest_that_is_whole, 0,
                         sizeof LOSSES / sizeof LOSSES[0]);
-    return hft_suite_run("agentd: stores", stories, NULL);
+    tcase_add_checked_fixture(chains, setup, teardown);
+    tcase_set_timeout(chains, 120);
+    tcase_add_loop_test(chains, a_chain_with_a_hole_is_told_of_and_gone_on_from, 0,
+                        sizeof HOLES / sizeof HOLES[0]);
+    return hft_suite_run("agentd: stores", stories, chains, NULL);
 }
