@@ -217,10 +217,10 @@ static int decide_live(struct hf_engine *e, struct hf_agent *agent, struct hf_in
         hf_engine_has_just_begun(e, agent, &hf_agent_state(agent)->item))
         return 0;
     hf_health_begin(e, agent, &draft);
-    hf_health_set(&draft, state,
-                  degraded ? "it says that it is not well, or its agentd suspects it"
-                           : "it is live",
-                  NULL, 0);
+    if (degraded)
+        hf_health_set_unwell(e, agent, &draft);
+    else
+        hf_health_set(&draft, HEALTHY, "it is live", NULL, 0);
     draft.record.next_start = NULL;
     return hf_health_write(e, agent, &draft, NULL,
                            degraded                ? HOLDFAST__V1__EVENT__KIND__suspect

@@ -111,6 +111,43 @@ void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State st
     draft->record.next = &draft->next;
 }
 
+static void set_one_evidence(const struct hf_engine *e, const char *source, const char *text,
+                             struct hf_health_draft *draft)
+{
+    holdfast__v1__evidence__init(&draft->evidence);
+    draft->evidence.source = (char *)source;
+    draft->evidence.text = (char *)text;
+    draft->evidence.at = hf_moment_write(hf_engine_clock(e), &draft->evidence_at);
+    draft->evidence_list[0] = &draft->evidence;
+    draft->record.evidence = draft->evidence_list;
+    draft->record.n_evidence = 1;
+}
+
+void hf_health_set_unwell(struct hf_engine *e, const struct hf_agent *agent,
+                          struct hf_health_draft *draft)
+{
+    const Holdfast__V1__Report *report = (const Holdfast__V1__Report *)agent->report.record;
+    const Holdfast__V1__Report__Suspicion *suspicion = report->suspicion;
+    bool has_reason = suspicion == NULL && report->reason[0] != '\0';
+    const char *why =
+        suspicion != NULL
+            ? hf_draft_why(e, "its agentd %s: %s",
+                           suspicion->frozen ? "finds it frozen" : "suspects it",
+                           suspicion->why)
+            : hf_draft_why(e, "it says that it is not well%s%s", has_reason ? ": " : "",
+                           has_reason ? report->reason : "");
+
+    hf_health_set(draft, HOLDFAST__V1__HEALTH__STATE__degraded, why, NULL, 0);
+    if (suspicion == NULL) {
+        set_one_evidence(e, "agent", "its report says degraded", draft);
+    } else if (suspicion->n_evidence == 0) {
+        set_one_evidence(e, suspicion->kind, suspicion->why, draft);
+    } else {
+        draft->record.evidence = suspicion->evidence;
+        draft->record.n_evidence = suspicion->n_evidence;
+    }
+}
+
 void hf_health_set_evidence(const struct hf_engine *e, const struct hf_agent *agent,
                             const struct hf_death *death, struct hf_health_draft *draft)
 {
@@ -121,15 +158,11 @@ void hf_health_set_evidence(const struct hf_engine *e, const struct hf_agent *ag
         draft->record.n_evidence = exit->n_evidence;
         return;
     }
-    holdfast__v1__evidence__init(&draft->evidence);
-    draft->evidence.source = (char *)"etcd";
-    draft->evidence.text = (char *)(agent->live.record != NULL
-                                        ? "its live key was created anew by the same process"
-                                        : "its live key is gone, and no exit was written");
-    draft->evidence.at = hf_moment_write(hf_engine_clock(e), &draft->evidence_at);
-    draft->evidence_list[0] = &draft->evidence;
-    draft->record.evidence = draft->evidence_list;
-    draft->record.n_evidence = 1;
+    set_one_evidence(e, "etcd",
+                     agent->live.record != NULL
+                         ? "its live key was created anew by the same process"
+                         : "its live key is gone, and no exit was written",
+                     draft);
 }
 
 void hf_health_tell(struct hf_engine *e, const struct hf_agent *agent,

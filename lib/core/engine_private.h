@@ -434,6 +434,9 @@ void hf_health_set(struct hf_health_draft *draft, Holdfast__V1__Health__State st
                    const char *why, const char *next, hf_ms at);
 void hf_health_set_evidence(const struct hf_engine *e, const struct hf_agent *agent,
                             const struct hf_death *death, struct hf_health_draft *draft);
+/* Degraded, on whose word, and with what that one goes by; it is. */
+void hf_health_set_unwell(struct hf_engine *e, const struct hf_agent *agent,
+                          struct hf_health_draft *draft);
 void hf_health_set_restart(const struct hf_engine *e, struct hf_health_draft *draft,
                            const struct hf_restart *restart);
 void hf_health_set_recover(struct hf_health_draft *draft,

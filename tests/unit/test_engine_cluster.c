@@ -339,8 +339,35 @@ START_TEST(a_report_that_says_nothing_new_is_no_work)
                    "{\"incarnation\":{\"createRevision\":\"%lld\"},\"status\":\"degraded\"}",
                    (long long)life_of("a"));
     put("agents/a/report", json);
-    expect("agent a: put health/a (it says that it is not well, or its agentd suspects it)\n");
+    expect("agent a: put health/a (it says that it is not well)\n");
     ck_assert(has("health/a", "\"state\":\"degraded\""));
+    ck_assert(has("health/a", "\"source\":\"agent\""));
+}
+END_TEST
+
+static const struct {
+    const char *suspicion;
+    const char *why, *evidence;
+} SUSPICIONS[] = {
+    { "\"kind\":\"ping\",\"why\":\"two pings were not answered\",\"evidence\":[{\"source\":"
+      "\"proc\",\"text\":\"state S\"}]",
+      "agent a: put health/a (its agentd suspects it: two pings were not answered)\n",
+      "\"source\":\"proc\",\"text\":\"state S\"" },
+    { "\"kind\":\"heartbeat\",\"why\":\"no heartbeat\",\"frozen\":true",
+      "agent a: put health/a (its agentd finds it frozen: no heartbeat)\n",
+      "\"source\":\"heartbeat\",\"text\":\"no heartbeat\"" },
+};
+
+START_TEST(a_suspicion_is_kept_with_the_verdict_that_it_led_to)
+{
+    char json[400];
+
+    (void)snprintf(json, sizeof json,
+                   "{\"incarnation\":{\"createRevision\":\"%lld\"},\"suspicion\":{%s}}",
+                   (long long)life_of("a"), SUSPICIONS[_i].suspicion);
+    put("agents/a/report", json);
+    expect(SUSPICIONS[_i].why);
+    ck_assert(has("health/a", SUSPICIONS[_i].evidence));
 }
 END_TEST
 
@@ -443,6 +470,8 @@ int main(void)
     tcase_add_test(t, the_audit_trail_is_a_ring);
     tcase_add_test(t, another_leader_goes_on_with_the_trail);
     tcase_add_test(t, a_report_that_says_nothing_new_is_no_work);
+    tcase_add_loop_test(t, a_suspicion_is_kept_with_the_verdict_that_it_led_to, 0,
+                        sizeof SUSPICIONS / sizeof SUSPICIONS[0]);
     tcase_add_loop_test(t, a_policy_is_checked, 0, COUNT(FAULTS));
     tcase_add_test(t, the_limit_of_unrest_is_one_that_can_be_counted);
     tcase_add_test(t, the_ring_and_the_rate_of_reports_have_a_floor);
