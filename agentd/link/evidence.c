@@ -86,8 +86,17 @@ void link_evidence_on_request(struct link_process *process)
     process->evidence.lost = 0;
 }
 
+/* Half an interval is left to whoever is a little late. */
+static hf_ms beat_after(const struct link_process *process, hf_ms now)
+{
+    hf_ms every = process->agent->link->settings->heartbeat;
+
+    return now + every + every / 2;
+}
+
 void link_evidence_on_heartbeat(struct link_process *process)
 {
+    process->evidence.beat_due = beat_after(process, now_of(process));
     hf_detector_on_beat(need_detector(process), HF_SOURCE_HEARTBEAT, now_of(process));
 }
 
@@ -273,6 +282,27 @@ static void look_at_process(struct link_process *process, hf_ms now)
     }
 }
 
+/* Of who has begun to send them, and has not said that it will be silent. They are reported
+ * when their number has doubled: who never sends another is not written about for ever. */
+static void count_missed_beats(struct link_process *process, bool can_judge, hf_ms now)
+{
+    struct link_evidence *evidence = &process->evidence;
+    hf_ms every = process->agent->link->settings->heartbeat;
+    int64_t before = process->said.missed;
+    struct link_ask *ignored;
+
+    if (evidence->beat_due == 0 || every <= 0)
+        return;
+    if (!can_judge || evidence->detector.announced_until > now) {
+        evidence->beat_due = beat_after(process, now);
+        return;
+    }
+    for (; evidence->beat_due <= now; evidence->beat_due += every)
+        process->said.missed++;
+    if (process->said.missed > before && process->said.missed >= 2 * before)
+        (void)!link_ask_report(process, NULL, NULL, &ignored); /* the next one says it, too */
+}
+
 static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us, hf_ms now)
 {
     struct link_evidence *evidence = &process->evidence;
@@ -282,9 +312,11 @@ static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us
 
     if (process->state != AGENTD_STATE_RUNNING || process->frozen_at != 0) {
         hf_detector_begin_anew(detector, now); /* it was not its own doing */
+        count_missed_beats(process, false, now);
         return now + TICK_MS;
     }
     need_probe(process);
+    count_missed_beats(process, us->can_judge, now);
     look_at_process(process, now);
     verdict = hf_detector_look(detector, &evidence->policy, us, now);
     if (verdict.state != HF_DETECTOR_WELL)

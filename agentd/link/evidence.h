@@ -29,8 +29,9 @@ struct link_evidence {
     hf_ms at; /* when it is looked at next */
     struct hf_detector detector;
     struct hf_detector_policy policy;
-    bool ends;   /* who is frozen is ended */
-    bool probes; /* it is asked from outside */
+    bool ends;      /* who is frozen is ended */
+    bool probes;    /* it is asked from outside */
+    hf_ms beat_due; /* when the next heartbeat is missed; 0: it never sent one */
     struct link_proc proc;
     hf_ms lost;                  /* time that was not its own, since its last sign of life */
     bool seen;                   /* it is suspect since the last look at least */

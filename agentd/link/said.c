@@ -5,6 +5,8 @@
 
 #include "base/str.h"
 
+static const char MISSED[] = "heartbeats_missed";
+
 /* A text that is too long is not cut: who sent it should know. */
 static int take_text(const char *what, const char *text, char place[LINK_SAID_TEXT],
                      struct hf_error *err)
@@ -168,8 +170,7 @@ static void fill_state(struct link_said *said, const Holdfast__V1__Report *repor
     if (said->state != HOLDFAST__V1__AGENT_STATE__VALUE__unknown)
         return;
     said->state = report->state;
-    if (report->suspicion == NULL) /* whose reason it would be */
-        fill_text(said->reason, report->reason);
+    fill_text(said->reason, report->reason);
     said->has_until = report->until != NULL;
     if (said->has_until) {
         said->until_s = report->until->seconds;
@@ -181,6 +182,7 @@ static void fill_counter(struct link_said *said,
                          const Holdfast__V1__Report__CountersEntry *entry)
 {
     int64_t *counter = strcmp(entry->key, "errors") == 0     ? &said->errors
+                       : strcmp(entry->key, MISSED) == 0     ? &said->missed
                        : strcmp(entry->key, "sequence") == 0 ? &said->sequence
                        : strcmp(entry->key, "tokens") == 0   ? &said->tokens
                                                              : NULL;
@@ -234,6 +236,7 @@ void link_said_fill(struct link_said *said, struct link_said_report *ret_report)
     record->task = said->task;
     record->counters = ret_report->counters;
     add_counter(ret_report, "errors", said->errors);
+    add_counter(ret_report, MISSED, said->missed);
     add_counter(ret_report, "sequence", said->sequence);
     add_counter(ret_report, "tokens", said->tokens);
     if (said->has_percent) {

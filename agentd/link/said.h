@@ -17,6 +17,7 @@ struct link_said {
     char phase[LINK_SAID_TEXT], last_tool[LINK_SAID_TEXT], reason[LINK_SAID_TEXT];
     char task[HF_NAME_SIZE];
     int64_t tokens, errors, sequence;
+    int64_t missed; /* heartbeats that did not come, as its agentd counts */
     bool has_percent;
     double percent;
     bool beats;  /* since it was last reported: it sent a heartbeat, */
@@ -50,7 +51,7 @@ void link_said_take_report(struct link_said *said, const Holdfast__V1__Report *r
 struct link_said_report {
     Holdfast__V1__Report record;
     Holdfast__V1__Report__Progress progress;
-    Holdfast__V1__Report__CountersEntry entries[3], *counters[3];
+    Holdfast__V1__Report__CountersEntry entries[4], *counters[4];
     Google__Protobuf__Timestamp until;
 };
 

@@ -513,6 +513,24 @@ START_TEST(one_that_names_large_files_disturbs_nobody)
 }
 END_TEST
 
+/* Whoever has begun to send heartbeats, and they alone, is asked for more. */
+START_TEST(heartbeats_that_do_not_come_are_counted)
+{
+    static const char *const SCRIPTS[] = {
+        CURL "-d '{}' http://localhost/v1/heartbeat; sleep 4; " SAY_READY "exec sleep 600",
+        "sleep 4; " SAY_READY "exec sleep 600",
+    };
+    const char *flags[] = { "--heartbeat", "1s", NULL };
+    pid_t agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", SCRIPTS[_i], NULL });
+
+    await("agents/a1/report", "\"state\":\"ready\"");
+    ck_assert_msg((strstr(look("agents/a1/report").value, "\"heartbeats_missed\":\"") !=
+                   NULL) == (_i == 0),
+                  "%s", look("agents/a1/report").value);
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories"), *floods = tcase_create("floods");
@@ -527,6 +545,7 @@ int main(void)
                         sizeof FIRST_ASKS / sizeof FIRST_ASKS[0]);
     tcase_add_test(stories, who_listens_hears_that_it_is_to_end);
     tcase_add_test(stories, while_etcd_is_away_an_agent_is_told_so);
+    tcase_add_loop_test(stories, heartbeats_that_do_not_come_are_counted, 0, 2);
     tcase_add_test(floods, one_that_asks_and_asks_disturbs_nobody);
     tcase_add_test(floods, one_that_names_large_files_disturbs_nobody);
     return hft_suite_run("agentd: local API", stories, floods, NULL);

@@ -230,14 +230,16 @@ static void recall(const char *json)
 #define REPORT                                                                                 \
     "{\"status\":\"busy\",\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\","            \
     "\"reason\":\"rate limit\",\"phase\":\"drafting\",\"lastTool\":\"grep\",\"task\":\"t1\","  \
-    "\"counters\":{\"errors\":\"1\",\"sequence\":\"2\",\"tokens\":\"3\",\"other\":\"4\"},"     \
+    "\"counters\":{\"errors\":\"1\",\"sequence\":\"2\",\"tokens\":\"3\",\"other\":\"4\","      \
+    "\"heartbeats_missed\":\"5\"},"                                                            \
     "\"progress\":{\"percent\":40}}"
 
 START_TEST(what_was_written_before_holds)
 {
     recall(REPORT);
     expect("\"status\":\"busy\",\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"");
-    expect("\"counters\":{\"errors\":\"1\",\"sequence\":\"2\",\"tokens\":\"3\"}");
+    expect("\"counters\":{\"errors\":\"1\",\"heartbeats_missed\":\"5\",\"sequence\":\"2\","
+           "\"tokens\":\"3\"}");
     expect("\"reason\":\"rate limit\"");
     expect("\"phase\":\"drafting\"");
     expect("\"lastTool\":\"grep\"");
@@ -260,13 +262,13 @@ START_TEST(what_was_said_since_is_newer)
 }
 END_TEST
 
-/* Neither was said by the agent. */
+/* Its progress of a task was not said by the agent; its reason was, suspected or not. */
 START_TEST(what_others_wrote_is_not_taken_for_its_words)
 {
-    recall("{\"state\":\"busy\",\"reason\":\"no answer\",\"suspicion\":{\"kind\":\"ping\"},"
+    recall("{\"state\":\"busy\",\"reason\":\"compiling\",\"suspicion\":{\"kind\":\"ping\"},"
            "\"progress\":{\"percent\":40,\"updated\":\"2031-01-01T00:00:00Z\"}}");
     expect("\"state\":\"busy\"");
-    expect("\"reason\":\"\"");
+    expect("\"reason\":\"compiling\"");
     ck_assert(!said.has_percent);
 }
 END_TEST
