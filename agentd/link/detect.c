@@ -41,13 +41,22 @@ static int complete_probe(struct link_detect *detect, struct hf_error *err)
 
 int link_detect_complete(struct link_detect *detect, struct hf_error *err)
 {
+    bool others = detect->by.count == 0; /* than probes; who names nothing means nothing */
+    int rc;
+
     for (size_t i = 0; i < detect->by.count; i++) {
+        others |= find_source(detect->by.items[i]) != HF_SOURCE_PROBE;
         if (find_source(detect->by.items[i]) == HF_SOURCES)
             return hf_error_set(err, HF_EINVAL,
                                 "detect.by: \"%s\" is none of ping, watchdog, heartbeat, probe",
                                 detect->by.items[i]);
     }
-    return complete_probe(detect, err);
+    rc = complete_probe(detect, err);
+    if (rc == HF_OK && !others && !detect->has_probe)
+        return hf_error_set(err, HF_EINVAL,
+                            "detect.by: names probe alone, and no probe is set: nothing would "
+                            "ever show that it is frozen");
+    return rc;
 }
 
 struct hf_detector_policy link_detect_policy(const struct link_detect *detect, hf_ms heartbeat)

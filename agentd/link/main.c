@@ -67,9 +67,10 @@ static int check(const struct link_settings *settings)
         (void)fprintf(stderr, "agentd: %s\n", err.text);
         return EXIT_USAGE;
     }
-    hf_buf_printf(&text, "host %s, namespace %s: %zu launchers, %zu agents, no fault found\n",
+    hf_buf_printf(&text, "host %s, namespace %s: %zu launcher%s, %zu agent%s, no fault found\n",
                   settings->host, settings->common.namespace, settings->launcher_count,
-                  settings->agent_count);
+                  settings->launcher_count == 1 ? "" : "s", settings->agent_count,
+                  settings->agent_count == 1 ? "" : "s");
     return print(&text);
 }
 

@@ -352,7 +352,7 @@ static const struct {
     { { AGENTD, "run", "--name", "A 1", "--", "true" }, 2, "name" },
     { { AGENTD, "fly" }, 2, "unknown command: fly" },
     { { AGENTD, "run", "--nmae", "a1" }, 2, "--nmae" },
-    { { AGENTD, "check" }, 0, "no fault found" },
+    { { AGENTD, "check" }, 0, "0 launchers, 0 agents, no fault found" },
     { { AGENTD, "check", "--store-dir", "/no/such/place" }, 2, "/no/such: No such file" },
     { { AGENTD, "check", "--password-file", "/no/such", "--user", "u" }, 2, "/no/such" },
     { { AGENTD, "upgrade" }, 3, "no agentd runs in" },
@@ -370,6 +370,22 @@ START_TEST(what_makes_no_sense_is_said)
     ck_assert_msg(strstr(output.out, WORDS[_i].said) != NULL ||
                       strstr(output.err, WORDS[_i].said) != NULL,
                   "%s%s", output.out, output.err);
+}
+END_TEST
+
+START_TEST(a_check_says_what_it_has_read)
+{
+    char config[400];
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [w.yaml]\nagents: [a1.yaml]\n");
+    write_file("w.yaml", "name: w\ncommand: [sleep, '9']\n");
+    write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: w\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_process_run((const char *[]){ AGENTD, "check", "--config", config, NULL }, NULL,
+                    &output);
+    ck_assert_msg(strstr(output.out, ": 1 launcher, 1 agent, no fault found\n") != NULL, "%s%s",
+                  output.out, output.err);
 }
 END_TEST
 
@@ -402,5 +418,6 @@ int main(void)
     tcase_add_checked_fixture(words, scratch, no_scratch);
     tcase_set_timeout(words, 120);
     tcase_add_loop_test(words, what_makes_no_sense_is_said, 0, sizeof WORDS / sizeof WORDS[0]);
+    tcase_add_test(words, a_check_says_what_it_has_read);
     return hft_suite_run("agentd: configuration", stories, words, NULL);
 }

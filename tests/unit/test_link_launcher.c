@@ -61,6 +61,8 @@ static const struct {
     { "name: w\ncommand: [true]\nnice: 20\n", HF_EINVAL, "worker.yaml:3:7: nice" },
     { "name: w\ncommand: [true]\ndetect: {by: [ping, guess]}\n", HF_EINVAL,
       "detect.by: \"guess\" is none of ping, watchdog, heartbeat, probe" },
+    { "name: w\ncommand: [true]\ndetect: {by: [probe]}\n", HF_EINVAL,
+      "detect.by: names probe alone, and no probe is set" },
     { "name: w\ncommand: [true]\ndetect: {profile: fast}\n", HF_EINVAL, "detect.profile" },
     { "name: w\ncommand: [true]\nnudge: {by: [events, pigeon]}\n", HF_EINVAL,
       "nudge.by: \"pigeon\" is none of events, stdin, hook" },
