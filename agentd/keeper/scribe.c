@@ -24,6 +24,8 @@ enum {
     RETRY_MS = 20,
 };
 
+#define CALM (5 * KEEPER_SECOND) /* without a failure: it is over */
+
 struct log {
     struct log *next;
     struct scribe_end end; /* told when both pipes have ended */
@@ -42,7 +44,32 @@ struct scribe {
     int keeper_fd, state_fd, epoll_fd;
     struct log *logs;
     bool has_paused; /* some pipe is not watched for a while */
+    bool has_failed; /* a write did, and that was told; ... */
+    int64_t failed;  /* ... when one last did */
 };
+
+/* Nobody waits for a disk that has no room, and nobody ends because of it: what is not written
+ * is lost, and that is said once. */
+static void tell_written(struct scribe *b, bool is_written, const char *name)
+{
+    int error = errno;
+    int64_t now = keeper_now();
+
+    if (is_written) {
+        if (!b->has_failed || now - b->failed <= CALM)
+            return;
+        keeper_log("info", "event=state_written name=%s", name);
+        b->has_failed = false;
+        return;
+    }
+    if (!b->has_failed)
+        keeper_log("warn",
+                   "event=state_not_written name=%s why=\"%s\" next=\"agents go on; what they "
+                   "print and where they run is not kept until this is mended\"",
+                   name, strerror(error));
+    b->has_failed = true;
+    b->failed = now;
+}
 
 static void open_file(struct scribe *b, struct log *log)
 {
@@ -119,8 +146,14 @@ static void store(struct scribe *b, struct log *log, int i, const char *bytes, s
         log->is_passed = false;
     if (log->size + len > LOG_BYTES)
         rotate(b, log);
-    if (log->file >= 0 && write(log->file, bytes, len) > 0)
-        log->size += len;
+    if (log->file < 0)
+        open_file(b, log);
+    ssize_t written = log->file >= 0 ? write(log->file, bytes, len) : -1;
+    if (written >= 0 && written < (ssize_t)len)
+        errno = ENOSPC; /* which the next one would say */
+    tell_written(b, written == (ssize_t)len, log->name);
+    if (written > 0)
+        log->size += (size_t)written;
 }
 
 /* False when there was nothing to read. */
@@ -212,8 +245,10 @@ static void put(struct scribe *b, const struct scribe_order *order)
     (void)snprintf(path, sizeof path, "%s.new", order->name);
     int fd =
         openat(b->state_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && write(fd, order + 1, order->len) == (ssize_t)order->len)
-        (void)renameat(b->state_fd, path, b->state_fd, order->name);
+    bool is_written = fd >= 0 && write(fd, order + 1, order->len) == (ssize_t)order->len &&
+                      renameat(b->state_fd, path, b->state_fd, order->name) == 0;
+
+    tell_written(b, is_written, order->name);
     keeper_close(&fd);
 }
 
@@ -226,8 +261,10 @@ static void record(struct scribe *b, const struct scribe_order *order)
     int fd =
         openat(b->state_fd, order->name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-    if (fd >= 0 && write(fd, order + 1, order->len) == (ssize_t)order->len &&
-        fstat(fd, &st) == 0 && st.st_size > (off_t)order->len)
+    bool is_written = fd >= 0 && write(fd, order + 1, order->len) == (ssize_t)order->len;
+
+    tell_written(b, is_written, order->name);
+    if (is_written && fstat(fd, &st) == 0 && st.st_size > (off_t)order->len)
         (void)!ftruncate(fd, (off_t)order->len);
     keeper_close(&fd);
 }

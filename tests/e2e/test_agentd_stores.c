@@ -451,16 +451,18 @@ START_TEST(a_chain_with_a_hole_is_told_of_and_gone_on_from)
 }
 END_TEST
 
-/* A disk of one megabyte for the files, which only this test and what it starts see. */
-static bool mount_small_disk(void)
+/* A disk of one megabyte, which only this test and what it starts see. */
+static bool mount_small_disk(const char *name)
 {
     char path[HFT_PATH_MAX + 32];
 
-    (void)snprintf(path, sizeof path, "%s/checkpoints", dir.path);
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, name);
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    return unshare(CLONE_NEWNS) == 0 &&
-           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("checkpoints", path, "tmpfs", 0, "size=1m,mode=700") == 0;
+    if (unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        mount(name, path, "tmpfs", 0, "size=1m,mode=700") == 0)
+        return true;
+    (void)printf("skipped: no disk can be made here: %s\n", strerror(errno));
+    return false;
 }
 
 /* What is kept, what there is no room for, and what fits again. */
@@ -495,10 +497,8 @@ START_TEST(a_full_disk_refuses_what_it_has_no_room_for)
     const char *flags[] = { "--store", "file", NULL };
     pid_t agentd;
 
-    if (!mount_small_disk()) {
-        (void)printf("skipped: no disk can be made here: %s\n", strerror(errno));
+    if (!mount_small_disk("checkpoints"))
         return;
-    }
     submit("t1", "r1", "x");
     agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", FILL_DISK, dir.path, NULL });
     await_line("compared", "done");
@@ -512,6 +512,60 @@ START_TEST(a_full_disk_refuses_what_it_has_no_room_for)
     verify("t1", 0, "whole");
     ck_assert_int_eq(count_files("checkpoints/t1"), 2); /* and nothing of what had no room */
     (void)stop(agentd);
+}
+END_TEST
+
+/* The agent prints on, whatever becomes of it, and does its work. */
+#define PRINT_ON                                                                               \
+    "cd \"$0\"; until [ -e full ]; do sleep 0.1; done; yes | head -c 100000; " CURL            \
+    "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL "-d '' " TASKS "t1/start; "     \
+    "echo one >small; " KEEP("small") "echo yes >kept; "                                       \
+                                      "while :; do echo I print on; sleep 0.2; done"
+
+static void fill_disk(const char *name, bool full)
+{
+    char path[HFT_PATH_MAX + 64], block[4096] = { 1 };
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    while (full && write(fd, block, sizeof block) > 0)
+        ;
+    ck_assert(!full || errno == ENOSPC);
+    ck_assert_int_eq(close(fd), 0);
+}
+
+/* What it prints is lost; its work, its life and a link that has to be replaced are not. */
+START_TEST(a_full_state_directory_is_told_of_and_costs_no_agent)
+{
+    struct hft_program agentd = { 0 };
+    char state[HFT_PATH_MAX + 32];
+    hf_rev life;
+
+    if (!mount_small_disk("state"))
+        return;
+    submit("t1", "r1", "x");
+    (void)snprintf(state, sizeof state, "%s/state", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "run", "--name",
+                      "a1", "--role", "r1", "--host", "h1", "--state-dir", state, "--", "sh",
+                      "-c", PRINT_ON, dir.path, NULL);
+    await("agents/a1/live", "\"pid\"");
+    life = look("agents/a1/live").create_rev;
+    fill_disk("state/filler", true);
+    write_file("full", "");
+    await_line("kept", "yes");
+    expect_answer("small.answer", "201");
+    await_line("agentd.log", "event=state_not_written");
+    await_line("agentd.log", "No space left on device");
+    ck_assert_int_eq(kill(pid_in("state/link.pid"), SIGKILL), 0);
+    await_link(2);
+    fill_disk("state/filler", false);
+    await_line("agentd.log", "event=state_written");
+    await_line("state/agents/a1.log", "I print on");
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    (void)hft_program_stop(&agentd);
+    check_log();
 }
 END_TEST
 
@@ -541,7 +595,7 @@ END_TEST
 int main(void)
 {
     TCase *stories = tcase_create("stories");
-    TCase *chains = tcase_create("chains");
+    TCase *chains = tcase_create("chains"), *disks = tcase_create("disks");
 
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 120);
@@ -553,14 +607,17 @@ int main(void)
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
     tcase_add_test(stories, files_that_no_checkpoint_names_are_removed);
     tcase_add_test(stories, a_short_checkpoint_is_given_back_though_its_store_has_lost_it);
-    tcase_add_test(stories, a_full_disk_refuses_what_it_has_no_room_for);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
                         sizeof DAMAGES / sizeof DAMAGES[0]);
     tcase_add_loop_test(stories, a_successor_goes_on_from_the_newest_that_is_whole, 0,
                         sizeof LOSSES / sizeof LOSSES[0]);
+    tcase_add_checked_fixture(disks, setup, teardown);
+    tcase_set_timeout(disks, 120);
+    tcase_add_test(disks, a_full_disk_refuses_what_it_has_no_room_for);
+    tcase_add_test(disks, a_full_state_directory_is_told_of_and_costs_no_agent);
     tcase_add_checked_fixture(chains, setup, teardown);
     tcase_set_timeout(chains, 120);
     tcase_add_loop_test(chains, a_chain_with_a_hole_is_told_of_and_gone_on_from, 0,
                         sizeof HOLES / sizeof HOLES[0]);
-    return hft_suite_run("agentd: stores", stories, chains, NULL);
+    return hft_suite_run("agentd: stores", stories, chains, disks, NULL);
 }
