@@ -272,6 +272,30 @@ static void try_range(struct hft_client *client, const char *prefix, bool allowe
     expect_verdict(&outcome, allowed, "a list", prefix);
 }
 
+static void expect_revoked(struct hft_client *client, int64_t lease, bool allowed,
+                           const char *what)
+{
+    struct hft_outcome outcome = { 0 };
+
+    ck_assert_int_eq(hf_etcd_lease_revoke(client->etcd, lease, hft_on_write, &outcome, NULL),
+                     HF_OK);
+    hft_await(client, &outcome, hft_patience(0));
+    expect_verdict(&outcome, allowed, "a revocation", what);
+}
+
+/* Leases have no roles: who may remove all keys that hang on somebody's lease may end it, and
+ * one without keys is anybody's who was let in. */
+static void try_leases(struct hft_client *client, bool may_write)
+{
+    static const char LIVE[] = HFT_ROOT "agents/a/live";
+    int64_t used = hft_grant(&fleet.hand, 60), bare = hft_grant(&fleet.hand, 60);
+
+    (void)hft_put(&fleet.hand, LIVE, "{}", used);
+    expect_revoked(client, used, may_write, "a lease that an agent hangs on");
+    ck_assert_int_eq(hft_read(&fleet.hand, LIVE).count, may_write ? 0 : 1);
+    expect_revoked(client, bare, true, "a lease without keys");
+}
+
 static void try_role(size_t role)
 {
     struct hft_cert cert = cert_of(ROLES[role]);
@@ -287,6 +311,7 @@ static void try_role(size_t role)
     try_range(&client, DATA, strcmp(ROLES[role], "viewer") != 0);
     try_range(&client, "/holdfast/", false);
     try_range(&client, "/", false);
+    try_leases(&client, !submitter && strcmp(ROLES[role], "viewer") != 0);
     hft_client_close(&client);
     expect_output(script("roles.sh", ROLES[role], "user", "eve", "operator", NULL), 1,
                   "permission denied");
@@ -304,6 +329,7 @@ static void try_stranger(void)
     for (size_t k = 0; k < sizeof TABLE / sizeof TABLE[0]; k++)
         try_key(&client, TABLE[k].key, 0);
     try_range(&client, HFT_ROOT, false);
+    try_leases(&client, false);
     hft_client_close(&client);
 }
 
@@ -495,30 +521,36 @@ static bool is_renewed(void *arg)
     return grew;
 }
 
-/* The old certificate dies while agentd runs; whatever connects from then on shows the new one,
- * or is let in by nobody. */
+/* The old certificates die while agentd runs and a controller leads; whatever connects from
+ * then on shows the new one, or is let in by nobody. */
 START_TEST(a_certificate_is_renewed_without_losing_a_lease)
 {
     struct hft_proxy *proxy = hft_proxy_new(fleet.etcd.client.number);
     struct hft_pki pki;
     struct hft_cert cert;
-    struct hft_outcome before, after;
+    struct hft_outcome before, after, leader;
     time_t until;
     char lease[32];
     struct renewal renewal = { .lease = lease };
 
     hft_pki_borrow(&pki, dir.path);
     hft_pki_issue(&pki, "late", OLD_CERT_S, &cert);
+    hft_pki_issue(&pki, "controller", OLD_CERT_S, &cert);
     hft_pki_issue(&pki, "agentd", OLD_CERT_S, &cert);
     until = time(NULL) + OLD_CERT_S;
     (void)snprintf(fleet.endpoint, sizeof fleet.endpoint, "https://localhost:%u",
                    hft_proxy_port(proxy));
     fleet.ttl = RENEWAL_TTL_MS;
+    begin_controller();
+    leader = hft_fleet_look(&fleet, "controller/leader");
     begin_host(&cert);
     before = hft_fleet_look(&fleet, "agents/w1/live");
     (void)snprintf(lease, sizeof lease, "%" PRIx64, before.lease);
 
     certify("agentd"); /* in place of the old files */
+    certify("controller");
+    hft_program_until_said(&fleet.controllers[0], "event=certificate_renewed",
+                           hft_patience(OLD_CERT_S * 1000));
     hft_program_until_said(&fleet.hosts[0], "event=certificate_renewed",
                            hft_patience(OLD_CERT_S * 1000));
     hft_wait_or_fail(has_expired, &until, 2 * OLD_CERT_S * 1000, "the old one to expire");
@@ -532,6 +564,9 @@ START_TEST(a_certificate_is_renewed_without_losing_a_lease)
     ck_assert_int_eq(before.lease, after.lease);
     ck_assert_int_eq(before.create_rev, after.create_rev);
     ck_assert_int_eq(before.mod_rev, after.mod_rev);
+    after = hft_fleet_look(&fleet, "controller/leader");
+    ck_assert_int_eq(leader.lease, after.lease);
+    ck_assert_int_eq(leader.create_rev, after.create_rev);
     ck_assert(!hft_program_said(&fleet.hosts[0], "event=fence"));
     ck_assert(!hft_program_said(&fleet.hosts[0], "event=link_ended"));
     ck_assert_int_eq(hft_program_stop(&fleet.hosts[0]), 0);
