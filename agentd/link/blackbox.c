@@ -107,15 +107,18 @@ static void add_said(const struct link_process *process, struct link_blackbox *b
 static void add_process(const struct link_process *process, bool whole,
                         struct link_blackbox *box)
 {
-    static const char *const SOURCES[] = { "proc", "stack", "children", "sockets" };
+    static const char *const SOURCES[] = { "proc", "stack", "threads", "children", "sockets" };
     struct hf_buf texts[sizeof SOURCES / sizeof SOURCES[0]] = { 0 };
+    const struct link_proc *proc = &process->evidence.proc;
     bool is_own;
 
-    link_proc_describe(process->pid, &process->evidence.proc, &texts[0]);
+    link_proc_describe(process->pid, proc, &texts[0]);
     link_proc_stack(process->pid, &texts[1]);
+    if (whole && proc->threads > 1)
+        link_proc_threads(process->pid, &texts[2]);
     if (whole) {
-        link_proc_children(process->pid, &texts[2]);
-        link_proc_sockets(process->pid, &texts[3]);
+        link_proc_children(process->pid, &texts[3]);
+        link_proc_sockets(process->pid, &texts[4]);
     }
     is_own = link_proc_is(process->pid, process->start_time);
     for (size_t i = 0; i < sizeof SOURCES / sizeof SOURCES[0]; i++) {
@@ -131,8 +134,13 @@ static void say_why(const struct link_process *process, const struct hf_detector
 {
     const struct link_evidence *evidence = &process->evidence;
     double silence = (double)(now - v->since) / 1000;
-    const char *word = evidence->proc.at != 0 ? link_proc_word(&evidence->proc) : "it is there";
+    HF_CLEANUP_BUF struct hf_buf said = { 0 };
+    const char *word = "it is there";
 
+    if (evidence->proc.at != 0)
+        link_proc_say(process->pid, &evidence->proc, &said);
+    if (said.err == HF_OK && said.len > 0)
+        word = said.data;
     switch (v->source) {
     case HF_SOURCE_PING:
         (void)snprintf(box->why, sizeof box->why,

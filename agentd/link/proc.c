@@ -15,6 +15,7 @@
 enum {
     TEXT = 4096,
     MOST_THREADS = 64,
+    MOST_THREADS_SHOWN = 18, /* with `.` and `..` */
     MOST_CHILDREN = 16,
     MOST_OTHERS = 8192,
     MOST_SOCKETS = 16,
@@ -246,20 +247,54 @@ static const char *syscall_name(long number)
     }
 }
 
-/* "running", or the number of the call with its arguments; below 0 outside of one. */
-static void describe_syscall(pid_t pid, struct hf_buf *ret)
+/* "running", or the number of the call with its arguments; below 0 outside of one. False: it
+ * cannot be read. */
+static bool read_syscall(pid_t pid, const char *name, long *ret_number)
 {
     char text[256], *end;
+
+    if (!read_of(pid, name, text, sizeof text) || text[0] == '\0')
+        return false;
+    *ret_number = strtol(text, &end, 10);
+    *ret_number = end == text ? -1 : *ret_number;
+    return true;
+}
+
+static void describe_syscall(pid_t pid, struct hf_buf *ret)
+{
     long number;
 
-    if (!read_of(pid, "syscall", text, sizeof text) || text[0] == '\0')
+    if (!read_syscall(pid, "syscall", &number))
         return;
-    number = strtol(text, &end, 10);
-    if (end == text || number < 0)
+    if (number < 0)
         hf_buf_puts(ret, ", in no system call");
     else
         hf_buf_printf(ret, ", system call %ld%s%s", number,
                       syscall_name(number)[0] != '\0' ? " " : "", syscall_name(number));
+}
+
+/* " in read", of who sleeps; nothing where that cannot be read. */
+static void name_syscall(pid_t pid, const char *name, struct hf_buf *ret)
+{
+    long number;
+
+    if (!read_syscall(pid, name, &number) || number < 0)
+        return;
+    if (syscall_name(number)[0] != '\0')
+        hf_buf_printf(ret, " in %s", syscall_name(number));
+    else
+        hf_buf_printf(ret, " in system call %ld", number);
+}
+
+void link_proc_say(pid_t pid, const struct link_proc *proc, struct hf_buf *ret)
+{
+    bool sleeps = proc->state == 'S' && link_proc_shape(proc) == HF_PROCESS_GOES;
+
+    hf_buf_puts(ret, link_proc_word(proc));
+    if (proc->computes && sleeps)
+        hf_buf_puts(ret, ", while its first thread sleeps");
+    if (sleeps)
+        name_syscall(pid, "syscall", ret);
 }
 
 void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *ret)
@@ -276,6 +311,37 @@ void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *
     describe_syscall(pid, ret);
     if (read_of(pid, "wchan", text, sizeof text) && text[0] != '\0' && strcmp(text, "0") != 0)
         hf_buf_printf(ret, ", wait channel %s", text);
+}
+
+static void describe_thread(pid_t pid, const char *tid, struct hf_buf *ret)
+{
+    char path[300];
+    struct stat_line line;
+    pid_t thread = (pid_t)strtol(tid, NULL, 10);
+
+    if (thread <= 0 || !read_stat(thread, &line))
+        return;
+    hf_buf_printf(ret, "%s%s (%d, state %c", ret->len > 0 ? ", " : "", line.name, (int)thread,
+                  line.state);
+    (void)snprintf(path, sizeof path, "task/%s/syscall", tid);
+    if (line.state != 'R')
+        name_syscall(pid, path, ret);
+    hf_buf_putc(ret, ')');
+}
+
+void link_proc_threads(pid_t pid, struct hf_buf *ret)
+{
+    char path[64];
+    DIR *threads;
+    const struct dirent *entry;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    threads = opendir(path);
+    for (int i = 0;
+         threads != NULL && i < MOST_THREADS_SHOWN && (entry = readdir(threads)) != NULL; i++)
+        describe_thread(pid, entry->d_name, ret);
+    if (threads != NULL)
+        (void)closedir(threads);
 }
 
 void link_proc_stack(pid_t pid, struct hf_buf *ret)

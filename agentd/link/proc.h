@@ -37,11 +37,16 @@ enum hf_process_shape link_proc_shape(const struct link_proc *proc);
  */
 const char *link_proc_word(const struct link_proc *proc);
 
+/* The same, with the system call that it sleeps in, where that can be read. */
+void link_proc_say(pid_t pid, const struct link_proc *proc, struct hf_buf *ret);
+
 /* Of whoever has the number: link_proc_is() afterwards tells whether that was the process.
  * State, CPU time, system call and wait channel in one line; its stack in the kernel, empty
  * where that cannot be read. */
 void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *ret);
 void link_proc_stack(pid_t pid, struct hf_buf *ret);
+/* Its threads, and what each of them does. */
+void link_proc_threads(pid_t pid, struct hf_buf *ret);
 /* Its children and theirs, and what they do. */
 void link_proc_children(pid_t pid, struct hf_buf *ret);
 /* Its open sockets, and with whom. */

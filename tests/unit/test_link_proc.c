@@ -1,6 +1,7 @@
 /* What the kernel says of processes that hang, each in its own way. */
 #include "agentd/link/proc.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,14 +9,21 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/wait.h"
 #include "unit/suite.h"
 
-enum way { SLEEPS, COMPUTES, STOPS, IS_TRACED, HAS_ODD_NAME };
+enum way { SLEEPS, COMPUTES, STOPS, IS_TRACED, AWAITS_WHO_COMPUTES, HAS_ODD_NAME };
 enum { LOOKS = 20 };
+
+#ifdef SYS_pause
+#define CALL_OF_PAUSE "it sleeps in pause"
+#else
+#define CALL_OF_PAUSE "it sleeps in ppoll"
+#endif
 
 static pid_t child, hog;
 static uint64_t born;
@@ -40,12 +48,23 @@ static uint64_t start_time(pid_t pid)
     return strtoull(p + 1, NULL, 10);
 }
 
+static void *compute(void *arg)
+{
+    for (;;)
+        ;
+    return arg;
+}
+
 _Noreturn static void hang(enum way way)
 {
+    pthread_t other;
+
     if (way == HAS_ODD_NAME)
         (void)prctl(PR_SET_NAME, ") R 1 (\n\xff\tx) Z");
     if (way == STOPS)
         (void)raise(SIGSTOP);
+    if (way == AWAITS_WHO_COMPUTES && pthread_create(&other, NULL, compute, NULL) == 0)
+        (void)pthread_join(other, NULL);
     while (way == COMPUTES)
         ;
     for (;;)
@@ -113,6 +132,9 @@ START_TEST(who_sleeps_says_in_which_call)
     ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_GOES);
     link_proc_describe(child, &proc, &text);
     ck_assert_msg(strstr(text.data, "state S, 1 thread, ") != NULL, "%s", text.data);
+    hf_buf_clear(&text);
+    link_proc_say(child, &proc, &text);
+    ck_assert_str_eq(text.data, CALL_OF_PAUSE);
     hf_buf_done(&text);
 }
 END_TEST
@@ -122,6 +144,24 @@ START_TEST(who_computes_uses_a_processor)
     begin(COMPUTES);
     await_word("it computes without a pause");
     ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_GOES);
+}
+END_TEST
+
+/* Its first thread is what the kernel shows of it, and that one sleeps. */
+START_TEST(who_waits_for_a_thread_that_computes_is_told_from_who_sleeps)
+{
+    struct hf_buf text = { 0 };
+
+    begin(AWAITS_WHO_COMPUTES);
+    await_word("it computes without a pause");
+    link_proc_say(child, &proc, &text);
+    ck_assert_str_eq(text.data,
+                     "it computes without a pause, while its first thread sleeps in futex");
+    hf_buf_clear(&text);
+    link_proc_threads(child, &text);
+    ck_assert_msg(strstr(text.data, ", state S in futex), ") != NULL, "%s", text.data);
+    ck_assert_msg(strstr(text.data, ", state R)") != NULL, "%s", text.data);
+    hf_buf_done(&text);
 }
 END_TEST
 
@@ -232,6 +272,7 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, end);
     tcase_add_test(t, who_sleeps_says_in_which_call);
     tcase_add_test(t, who_computes_uses_a_processor);
+    tcase_add_test(t, who_waits_for_a_thread_that_computes_is_told_from_who_sleeps);
     tcase_add_test(t, who_computes_is_known_for_it_where_it_gets_no_processor);
     tcase_add_test(t, who_is_stopped_is_not_taken_for_asleep);
     tcase_add_test(t, who_is_traced_is_known_by_its_tracer);
