@@ -41,13 +41,18 @@ static hf_ms now_of(const struct link_process *process)
     return link_now(process->agent->link);
 }
 
-static const struct link_launcher *find_launcher(const struct link_process *process)
+static const struct link_launcher *find_launcher(const struct link_agent *agent)
 {
-    const struct link_agent *agent = process->agent;
-
     return agent->spec != NULL
                ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
                : NULL;
+}
+
+hf_ms link_evidence_get_ping(const struct link_agent *agent)
+{
+    const struct link_launcher *launcher = find_launcher(agent);
+
+    return launcher != NULL ? hf_detector_policy_for(launcher->detect.profile).ping_every : 0;
 }
 
 /* What is heard before it is looked at first counts as well. */
@@ -59,7 +64,7 @@ static struct hf_detector *need_detector(struct link_process *process)
 
     if (evidence->begun)
         return &evidence->detector;
-    launcher = find_launcher(process);
+    launcher = find_launcher(process->agent);
     evidence->begun = true;
     /* Nobody knows any more how it is to be judged: then it is not ended. */
     evidence->policy = launcher != NULL
@@ -184,7 +189,7 @@ static void need_probe(struct link_process *process)
 
     if (process->evidence.probe != NULL || !process->evidence.probes)
         return;
-    launcher = find_launcher(process);
+    launcher = find_launcher(process->agent);
     if (launcher == NULL)
         return;
     cfg.target = launcher->detect.target;

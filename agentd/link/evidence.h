@@ -12,6 +12,7 @@
 #include "base/err.h"
 
 struct link;
+struct link_agent;
 struct link_process;
 struct link_probe;
 
@@ -43,6 +44,9 @@ struct link_evidence {
 int link_watch_open(struct link *link) HF_MUST_CHECK;
 void link_watch_close(struct link *link);
 void link_watch_wake(struct link *link); /* there is a process that is to be looked at */
+
+/* How often a process of this agent is asked once it answers; 0: nobody knows any more. */
+hf_ms link_evidence_get_ping(const struct link_agent *agent);
 
 /* Nobody asks it any more. */
 void link_evidence_done(struct link_process *process);

@@ -138,7 +138,8 @@ static struct hf_event news_of(const struct link_process *process, enum hf_proce
                                                .instance_id = process->who.instance,
                                                .news = news,
                                                .pid = process->pid,
-                                               .start_time = (int64_t)process->start_time };
+                                               .start_time = (int64_t)process->start_time,
+                                               .ping = link_evidence_get_ping(process->agent) };
     return event;
 }
 
@@ -306,7 +307,8 @@ static void hand_over_spare(struct link_process *spare, struct hf_node_held *hel
 
 struct hf_node_held link_process_get_held(const struct link_agent *agent)
 {
-    struct hf_node_held held = { .started = agent->started,
+    struct hf_node_held held = { .ping = link_evidence_get_ping(agent),
+                                 .started = agent->started,
                                  .spec_written = agent->spec_written };
     struct link_process *best = NULL;
 

@@ -118,6 +118,7 @@ struct hf_event_process {
     enum hf_process_news news;
     int32_t pid;
     int64_t start_time;
+    hf_ms ping; /* of HELD: how often it is asked once it answers; 0: as ever */
     Holdfast__V1__Exit__Kind kind; /* of ENDED, as far as the keeper can tell */
     int32_t status;
     int32_t signal;

@@ -40,6 +40,7 @@ static void take_over_spare(struct node_agent *a, const struct hf_node_held *hel
 static void take_over(struct node_agent *a, const struct hf_node_held *held)
 {
     take_over_spare(a, held);
+    a->ping = held->ping;
     a->started = a->boot_over = held->started;
     a->spec_stood =
         held->spec_written && !held->begun; /* what runs is registered with its spec */

@@ -87,6 +87,7 @@ struct hf_node_held {
     const char *spare_id;
     int32_t spare_pid;
     int64_t spare_start_time;
+    hf_ms ping;        /* as in struct hf_event_process */
     bool started;      /* this agentd has let a process of this agent go before */
     bool spec_written; /* ... or has seen its spec in etcd: where it is missing, it was removed
                         */

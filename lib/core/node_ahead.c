@@ -98,6 +98,7 @@ void hf_node_on_spare(struct node_agent *a, const struct hf_event_process *news)
         a->spare.process = PROCESS_HELD;
         a->spare.pid = news->pid;
         a->spare.start_time = news->start_time;
+        a->ping = news->ping;
     } else if (news->news == HF_PROCESS_FAILED || news->news == HF_PROCESS_ENDED) {
         a->spare = (struct node_spare){ .process = PROCESS_NONE };
     }

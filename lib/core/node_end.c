@@ -269,6 +269,7 @@ static void on_held(struct node_agent *a, const struct hf_event_process *news)
     a->process = PROCESS_HELD;
     a->pid = news->pid;
     a->start_time = news->start_time;
+    a->ping = news->ping;
 }
 
 static void on_failed(struct node_agent *a, const struct hf_event_process *news)

@@ -224,6 +224,7 @@ struct node_agent {
     struct hf_cell spec, live, report, exit, wanted, health, command;
 
     int64_t start_time;
+    hf_ms ping; /* that its processes are promised; 0: as the policy says */
     hf_ms begun_at;
     hf_ms frozen_at; /* below 0: before we were there to see it */
 

@@ -49,7 +49,7 @@ void hf_node_fill_live(const struct hf_node *node, const struct node_agent *a,
     holdfast__v1__live__cadences__init(&ret->cadences);
     ret->ttl = hf_node_duration(node->lease.ttl);
     ret->heartbeat = hf_node_duration(node->policy.heartbeat);
-    ret->ping = hf_node_duration(node->policy.ping);
+    ret->ping = hf_node_duration(a->ping != 0 ? a->ping : node->policy.ping);
     ret->cadences.heartbeat = &ret->heartbeat;
     ret->cadences.ping = &ret->ping;
     live->host = node->host;

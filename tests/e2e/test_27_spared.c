@@ -85,6 +85,8 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     await_said("h1", "deaf", "deaf");
     for (size_t i = 0; i < COUNT; i++)
         lives[i] = life_of(all[i].agent);
+    expect_in("agents/held/live", "\"ping\":\"1s\""); /* as its launcher's profile says */
+    expect_in("agents/starved/live", "\"ping\":\"2s\"");
     debugs = debug("held");
     stop_who_opted_into_nothing();
     await_said("h1", "busy", "done");
