@@ -71,7 +71,7 @@ static inline void await_said(const char *host, const char *agent, const char *p
 {
     char file[100];
 
-    (void)snprintf(file, sizeof file, "%s/agents/%s.log", host, agent);
+    (void)snprintf(file, sizeof file, "%.30s/agents/%.60s.log", host, agent);
     await_line(file, part);
 }
 
@@ -109,7 +109,7 @@ static inline void write_cast(const char *host, const struct cast *one)
 
 static inline void write_host(const char *host, const struct cast *all, size_t count)
 {
-    char launchers[1000] = "", agents[1000] = "", text[2200], name[100];
+    char launchers[4000] = "", agents[4000] = "", text[8200], name[100];
 
     (void)snprintf(text, sizeof text, "%s/%s", dir.path, host);
     ck_assert_int_eq(mkdir(text, 0755), 0);

@@ -235,17 +235,48 @@ static bool has_told(void *arg)
     return wait->has_ended || newest >= wait->revision;
 }
 
+static void await_witness(const struct hft_history *history, const struct hft_etcd *etcd)
+{
+    struct wait wait = { .history = history };
+
+    wait.revision = etcd->pid != 0 ? hft_etcd_revision(etcd) : 0;
+    hft_wait_or_fail(has_told, &wait, TELL_MS, "the witness");
+    ck_assert_msg(!wait.has_ended, "the witness has ended");
+}
+
+void hft_history_each(const struct hft_history *history, const struct hft_etcd *etcd,
+                      hft_change_fn fn, void *arg)
+{
+    struct hfs_event event;
+    struct line line;
+    FILE *file;
+
+    await_witness(history, etcd);
+    file = fopen(history->file, "re");
+    ck_assert_ptr_nonnull(file);
+    while (read_line(file, &line, &event)) {
+        fn(&(struct hft_change){ .revision = line.revision,
+                                 .after = line.after,
+                                 .before = line.before,
+                                 .deleted = event.deleted,
+                                 .create_rev = line.create_rev,
+                                 .key = event.kv.key.data,
+                                 .value = event.kv.value.data },
+           arg);
+        free((void *)event.kv.key.data);
+        free((void *)event.kv.value.data);
+    }
+    (void)fclose(file);
+}
+
 void hft_history_judge(struct hft_history *history, const struct hft_etcd *etcd)
 {
     HF_CLEANUP_FREE char *violation = NULL;
-    struct wait wait = { .history = history };
     int64_t revisions = 0;
 
     if (history->pid == 0)
         return;
-    wait.revision = etcd->pid != 0 ? hft_etcd_revision(etcd) : 0;
-    hft_wait_or_fail(has_told, &wait, TELL_MS, "the witness");
-    ck_assert_msg(!wait.has_ended, "the witness has ended");
+    await_witness(history, etcd);
     (void)kill(history->pid, SIGTERM);
     ck_assert_int_eq(hft_process_reap(history->pid, TELL_MS), 0);
     history->pid = 0;

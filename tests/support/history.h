@@ -33,6 +33,22 @@ void hft_history_take_options(struct hft_history *history, const char *const wor
 /* The test made that revision, to spoil something: it is not judged. */
 void hft_history_excuse(struct hft_history *history, int64_t revision);
 
+/* A change, as the witness saw it. */
+struct hft_change {
+    int64_t revision;
+    hf_ms after, before; /* it was made between them, on CLOCK_BOOTTIME */
+    bool deleted;
+    int64_t create_rev;
+    const char *key, *value; /* each with a NUL behind it */
+};
+
+typedef void (*hft_change_fn)(const struct hft_change *change, void *arg);
+
+/* Tells of every change, of which the oldest comes first: those that etcd has now, if it is
+ * running. */
+void hft_history_each(const struct hft_history *history, const struct hft_etcd *etcd,
+                      hft_change_fn fn, void *arg);
+
 /* Waits until everything has been told that etcd has (if that is running), ends the witness,
  * and fails the test with the first violation. Does nothing where nobody watches. */
 void hft_history_judge(struct hft_history *history, const struct hft_etcd *etcd);
