@@ -19,6 +19,7 @@ enum {
         64,           /* of one agent: no more than it can use, so that it disturbs nobody */
     ALIVE_MS = 15000, /* between two signs of life to whoever listens to events */
 };
+#define ALIVE_TEXT "15000" /* the same, as whoever listens is promised it */
 
 struct link_api {
     struct link_agent *agent;
@@ -66,6 +67,7 @@ static void begin_events(struct link_call *call)
     struct http_call *http = (struct http_call *)call;
 
     add_header(http->request, "Cache-Control", "no-store");
+    add_header(http->request, "X-Holdfast-Alive", ALIVE_TEXT);
     hf_httpd_stream(http->request, "text/event-stream");
 }
 
@@ -77,7 +79,7 @@ static void end_events(struct link_call *call)
     hf_httpd_end_stream(http->request);
 }
 
-/* Whoever does not read for so long that a megabyte waits has lost what follows. */
+/* Whoever does not read for so long that a megabyte waits loses this, and its connection. */
 static bool send_event(struct link_call *call, const char *name, const char *data)
 {
     struct http_call *http = (struct http_call *)call;

@@ -36,7 +36,8 @@ const STATES = ['ready', 'busy', 'waiting', 'parked', 'draining'];
 const NAME = /^[a-z0-9][a-z0-9._-]{0,252}$/;
 const PAUSE = 200; // before something is asked again
 const PAUSE_LONG = 1000; // when that was too often
-const SILENCE = 60_000; // four signs of life of a stream of events that did not come
+const ALIVE = 15_000; // between two signs of life of a stream of events, unless agentd says how long
+const MISSED = 3; // of them that did not come: it is dead
 const EVENT_MAX = 64 << 10;
 const TOLD_MAX = 1000; // events that nobody has taken yet
 const WAIT_MAX = 300_000;
@@ -409,7 +410,9 @@ export class Holdfast {
             if (response.statusCode !== 200) {
                 throw refusal(response.statusCode, await whole(response, EVENT_MAX));
             }
-            response.socket.setTimeout(SILENCE, () => response.destroy(unavailable('no sign of life')));
+            const alive = /^[1-9]\d{0,6}$/.exec(response.headers['x-holdfast-alive'] ?? '');
+            response.socket.setTimeout(MISSED * Number(alive?.[0] ?? ALIVE),
+                () => response.destroy(unavailable('no sign of life')));
             this.#hear(response, told);
             for (;;) {
                 const { event, error } = await told.take();

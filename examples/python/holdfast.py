@@ -39,7 +39,7 @@ __all__ = ["Holdfast", "HoldfastError", "Fenced", "Conflict", "Invalid", "NotFou
 STATES = ("ready", "busy", "waiting", "parked", "draining")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,252}")
 PAUSE, PAUSE_LONG = 0.2, 1.0  # before something is asked again; when that was too often
-SILENCE = 60.0  # four signs of life of a stream of events that did not come
+ALIVE, MISSED = 15.0, 3  # between signs of life of a stream, unless agentd says so; without so many it is dead
 HEAD_MAX, EVENT_MAX, WAIT_MAX = 16 << 10, 64 << 10, 300.0
 
 
@@ -203,6 +203,7 @@ class Holdfast:
         self._wake, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._stream: Optional[_Connection] = None
         self._events, self._told, self._again, self._heard = EventStream(), [], 0.0, 0.0
+        self._silence = MISSED * ALIVE
 
     def __enter__(self) -> "Holdfast":
         return self
@@ -425,7 +426,7 @@ class Holdfast:
                 self._sleep(_until(deadline, pause))
                 return False
             return self._connect()
-        data = self._stream.receive(_until(deadline, self._heard + SILENCE - time.monotonic()))
+        data = self._stream.receive(_until(deadline, self._heard + self._silence - time.monotonic()))
         if data:
             self._heard = time.monotonic()
             try:
@@ -433,7 +434,7 @@ class Holdfast:
             except Corrupt:
                 self._hang_up(PAUSE)
                 raise
-        elif data is not None or time.monotonic() >= self._heard + SILENCE:
+        elif data is not None or time.monotonic() >= self._heard + self._silence:
             self._hang_up(PAUSE)
         return bool(data)
 
@@ -441,9 +442,11 @@ class Holdfast:
         try:
             self._stream = _Connection(self._socket, self._wake, time.monotonic() + self._timeout, True)
             self._stream.send(_head("GET", "/v1/events", self._token))
-            status, _, rest = self._stream.head()
+            status, headers, rest = self._stream.head()
             if status != 200:
                 raise _refusal(status, rest + self._stream.rest(HEAD_MAX))
+            alive = re.fullmatch(r"[1-9]\d{0,6}", headers.get("x-holdfast-alive", ""))
+            self._silence = MISSED * (int(alive.group()) / 1000 if alive else ALIVE)
             self._heard = time.monotonic()
             self._told += self._events.feed(rest)
             return True

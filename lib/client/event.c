@@ -18,7 +18,9 @@
 enum {
     AGAIN_MS = 200,    /* agentd is being replaced */
     REFUSED_MS = 5000, /* it does not want to talk to us */
-    SILENCE_MS = 60000 /* four signs of life that did not come */
+    ALIVE_MS = 15000,  /* between two signs of life, unless agentd says how long */
+    ALIVE_MAX = 3600000,
+    MISSED = 3 /* signs of life that did not come: it is not there any more */
 };
 #define PIECE_SIZE ((size_t)4 << 10)
 
@@ -107,6 +109,7 @@ static void hang_up(struct hf_client *client, hf_ms pause)
         (void)close(client->stream); /* which takes it out of `ready`, too */
     client->stream = -1;
     client->has_head = client->is_cut = false;
+    client->silence = MISSED * ALIVE_MS;
     client->used = 0;
     hf_buf_clear(&client->input);
     hf_sse_clear(&client->sse);
@@ -138,7 +141,7 @@ static int connect_stream(struct hf_client *client, struct hf_error *err)
         hang_up(client, AGAIN_MS);
         return HF_EAGAIN;
     }
-    set_timer(client, SILENCE_MS);
+    set_timer(client, client->silence);
     return HF_OK;
 }
 
@@ -160,7 +163,7 @@ static int read_stream(struct hf_client *client)
     while (n < 0 && errno == EINTR);
     if (n > 0) {
         client->input.len += (size_t)n;
-        set_timer(client, SILENCE_MS);
+        set_timer(client, client->silence);
         return HF_OK;
     }
     if (n < 0 && errno == EAGAIN)
@@ -195,6 +198,9 @@ static int take_head(struct hf_client *client, struct hf_error *err)
     if (head.status == 200) {
         client->used = (size_t)n;
         client->has_head = true;
+        if (head.alive > 0 && head.alive <= ALIVE_MAX)
+            client->silence = MISSED * head.alive;
+        set_timer(client, client->silence);
         return 1;
     }
     rc = hf_request_refusal(

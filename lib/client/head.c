@@ -136,6 +136,9 @@ static const char *take_header(struct line line, struct hf_head *head)
     } else if (is_named(name, "X-Holdfast-Seq")) {
         if (!parse_number(value, &head->seq))
             return "its X-Holdfast-Seq is no number";
+    } else if (is_named(name, "X-Holdfast-Alive")) {
+        if (!parse_number(value, &head->alive))
+            return "its X-Holdfast-Alive is no number";
     } else if (is_named(name, "X-Holdfast-Sha256")) {
         if (!parse_sha256(value, head->sha256))
             return "its X-Holdfast-Sha256 is none";

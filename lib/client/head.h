@@ -17,6 +17,7 @@ struct hf_head {
     int status;
     int64_t length; /* of the body; -1: not said */
     int64_t seq;    /* X-Holdfast-Seq; 0: not said */
+    int64_t alive;  /* X-Holdfast-Alive, milliseconds; 0: not said */
     char sha256[65];
 };
 

@@ -29,7 +29,8 @@ struct hf_client {
     bool has_head;
     bool is_cut; /* the connection ended before it had one */
     bool has_begun;
-    hf_ms due; /* of the timer; 0: it is not set */
+    hf_ms due;     /* of the timer; 0: it is not set */
+    hf_ms silence; /* of the stream, after which nobody is there any more */
     struct hf_sse sse;
     struct hf_buf input;
     size_t used; /* bytes of it that were taken */

@@ -515,6 +515,15 @@ void hf_httpd_stream(struct hf_httpd_request *request, const char *type)
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE, read_stream, request, NULL));
 }
 
+/* Who does not read would not see the end of a stream either; and MHD waits for it. */
+static void cut_off(struct hf_httpd_request *request)
+{
+    request->failed = true;
+    (void)shutdown(request->connection->fd, SHUT_RDWR);
+    if (request->queued)
+        wake(request);
+}
+
 int hf_httpd_send(struct hf_httpd_request *request, struct hf_bytes piece)
 {
     if (request->taken > 0) { /* what was taken makes room */
@@ -523,8 +532,10 @@ int hf_httpd_send(struct hf_httpd_request *request, struct hf_bytes piece)
         request->out.len -= request->taken;
         request->taken = 0;
     }
-    if (request->out.len + piece.len > request->httpd->cfg.stream_max)
+    if (request->out.len + piece.len > request->httpd->cfg.stream_max) {
+        cut_off(request);
         return HF_ELIMIT;
+    }
     hf_buf_append(&request->out, piece.data, piece.len);
     if (request->out.err != HF_OK)
         return request->out.err;

@@ -91,7 +91,7 @@ void hf_httpd_reply_file(struct hf_httpd_request *request, unsigned status, cons
 
 /* Answers with a stream that goes on until its end, or until the client is gone. */
 void hf_httpd_stream(struct hf_httpd_request *request, const char *type);
-/* HF_ELIMIT: the client does not read fast enough; end it. */
+/* HF_ELIMIT: the client does not read, or not fast enough, and its connection is ended. */
 int hf_httpd_send(struct hf_httpd_request *request, struct hf_bytes piece) HF_MUST_CHECK;
 void hf_httpd_end_stream(struct hf_httpd_request *request);
 

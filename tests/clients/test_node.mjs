@@ -32,7 +32,8 @@ async function agentd(t, ...answers) {
             if (body === undefined || body.length < length) return;
             asked.push(text);
             const answer = answers[Math.min(asked.length, answers.length) - 1];
-            if (answer !== null) socket.end(answer);
+            if (answer?.includes('X-Holdfast-Alive')) socket.write(answer); // and then no sign of life
+            else if (answer !== null) socket.end(answer);
         });
     });
     await new Promise((resolve) => server.listen(path, resolve));
@@ -217,6 +218,12 @@ test('whoever listens waits for an agentd that is not there yet', async (t) => {
     const event = hf.events().next();
     setTimeout(() => server.listen(path), 300); // after the first attempt
     assert.equal((await event).value.id, 't1');
+});
+
+test('a stream that shows no sign of life is begun anew', { timeout: 30_000 }, async (t) => {
+    const { client } = await agentd(t, 'HTTP/1.1 200 OK\r\nX-Holdfast-Alive: 50\r\n\r\n: alive\n\n',
+        `${OK}event: task\ndata: {"id":"t1"}\n\n`);
+    assert.equal((await client().events().next()).value.id, 't1');
 });
 
 test('an interruption ends what waits and nothing else', async (t) => {

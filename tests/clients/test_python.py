@@ -53,6 +53,9 @@ class Agentd:
                         connection.send(answer[i:i + 1])
                     except OSError:
                         break
+                if b"X-Holdfast-Alive" in answer:  # and then no sign of life
+                    while connection.recv(4096):
+                        pass
 
     @staticmethod
     def read(connection):
@@ -202,6 +205,11 @@ class Test(unittest.TestCase):
         self.assertRaises(holdfast.Corrupt, client.next_event, 5)
         self.assertIsNone(self.agentd(b"HTTP/1.0 503 x\r\n\r\n").client().next_event(0.3))
         self.assertRaises(holdfast.Denied, self.agentd(b"HTTP/1.0 401 x\r\n\r\n").client().next_event, 5)
+
+    def test_a_stream_that_shows_no_sign_of_life_is_begun_anew(self):
+        agentd = self.agentd(b"HTTP/1.0 200 OK\r\nX-Holdfast-Alive: 50\r\n\r\n: alive\n\n",
+                             OK + b'event: task\ndata: {"id":"t1"}\n\n')
+        self.assertEqual(agentd.client().next_event(30).id, "t1")
 
     def test_an_interruption_ends_what_waits_and_nothing_else(self):
         agentd = self.agentd(None, OK + b"{}")

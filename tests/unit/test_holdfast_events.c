@@ -69,6 +69,23 @@ START_TEST(a_pong_is_not_tried_for_long)
 }
 END_TEST
 
+/* Its link hangs, say: the connection stands, and nothing comes of it any more. */
+START_TEST(a_stream_that_shows_no_sign_of_life_is_begun_anew)
+{
+    struct hf_client *client;
+    struct hf_client_event event;
+
+    add_answer("HTTP/1.0 200 x\r\nX-Holdfast-Alive: 50\r\n\r\n: alive\n\n");
+    add_answer(OK("event: task\ndata: {\"id\":\"t1\"}\n\n"));
+    is_hasty = stays = true;
+    client = begin(-1);
+    ck_assert_int_eq(next(client, &event), 1);
+    ck_assert_str_eq(event.id, "t1");
+    ck_assert(was_asked(1, "GET /v1/events "));
+    end(client);
+}
+END_TEST
+
 /* A main loop does not call before the descriptor says so, and then only once. */
 START_TEST(a_main_loop_needs_one_descriptor)
 {
@@ -158,6 +175,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, events_are_told_and_pings_answered);
     tcase_add_test(t, a_pong_is_not_tried_for_long);
+    tcase_add_test(t, a_stream_that_shows_no_sign_of_life_is_begun_anew);
     tcase_add_test(t, a_main_loop_needs_one_descriptor);
     tcase_add_test(t, two_events_in_one_piece_are_told_to_a_main_loop_one_by_one);
     tcase_add_loop_test(t, what_is_no_stream_of_events_is_told, 0, COUNT(STREAMS));

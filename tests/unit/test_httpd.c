@@ -282,7 +282,6 @@ END_TEST
 START_TEST(a_stream_goes_on_until_its_end)
 {
     struct client client;
-    char much[BODY_MAX] = { 0 };
 
     begin("127.0.0.1:0", 0);
     connect_tcp(&client);
@@ -297,10 +296,46 @@ START_TEST(a_stream_goes_on_until_its_end)
             HF_OK);
         until_got(&client, piece);
     }
-    ck_assert_int_eq(
-        hf_httpd_send(kept, (struct hf_bytes){ .data = much, .len = BODY_MAX + 1 }), HF_ELIMIT);
     hf_httpd_end_stream(kept);
     until_over(&client);
+    end();
+}
+END_TEST
+
+START_TEST(a_piece_that_is_too_long_ends_its_stream)
+{
+    struct client client;
+    char much[BODY_MAX] = { 0 };
+
+    begin("127.0.0.1:0", 0);
+    connect_tcp(&client);
+    say(&client, "GET /stream HTTP/1.0\r\n\r\n");
+    until_got(&client, "text/event-stream");
+    ck_assert_int_eq(
+        hf_httpd_send(kept, (struct hf_bytes){ .data = much, .len = BODY_MAX + 1 }), HF_ELIMIT);
+    until_over(&client);
+    end();
+}
+END_TEST
+
+START_TEST(who_never_reads_its_stream_is_cut_off)
+{
+    struct client client;
+    char much[BODY_MAX / 8] = { 0 };
+    hf_ms deadline = hft_now() + STEP_MS;
+    int rc = HF_OK;
+
+    begin("127.0.0.1:0", 0);
+    connect_tcp(&client);
+    say(&client, "GET /stream HTTP/1.0\r\n\r\n");
+    hft_loop_until(&loop, is_kept, NULL, STEP_MS, "the request");
+    while (rc == HF_OK && hft_now() < deadline) { /* until the kernel takes no more of it */
+        rc = hf_httpd_send(kept, (struct hf_bytes){ .data = much, .len = sizeof much });
+        (void)uv_run(&loop.uv, UV_RUN_NOWAIT);
+    }
+    ck_assert_int_eq(rc, HF_ELIMIT);
+    hft_loop_until(&loop, has_ended, &(unsigned){ 1 }, STEP_MS, "its end");
+    (void)close(client.fd);
     end();
 }
 END_TEST
@@ -643,6 +678,8 @@ int main(void)
     tcase_add_test(t, a_file_is_sent_as_far_as_was_asked);
     tcase_add_test(t, a_file_that_became_shorter_is_no_whole_reply);
     tcase_add_test(t, a_stream_goes_on_until_its_end);
+    tcase_add_test(t, a_piece_that_is_too_long_ends_its_stream);
+    tcase_add_test(t, who_never_reads_its_stream_is_cut_off);
     tcase_add_test(t, a_body_that_is_too_long_is_refused_before_it_is_sent);
     tcase_add_test(t, a_body_that_grows_too_long_is_refused_when_it_ends);
     tcase_add_test(t, a_body_that_grows_for_ever_is_not_read_for_ever);
