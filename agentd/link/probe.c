@@ -8,7 +8,10 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
-enum { STATUS_LINE = 12 }; /* bytes of it that are looked at */
+enum {
+    STATUS_LINE = 12, /* bytes of it that are looked at */
+    EXTENDED_MAX_MS = 30000,
+};
 
 struct link_probe {
     struct link_probe_config cfg;
@@ -116,10 +119,48 @@ void link_attempt_end(struct link_attempt *attempt, bool good, const char *why)
         attempt->cfg->fn(good, why, attempt->cfg->arg);
 }
 
+/* For how much of the last `length` who has to answer could not, because others had the
+ * processors. A program began with its attempt; of a server nothing is known before the first
+ * time that it is late. */
+static hf_ms find_lost(struct link_attempt *attempt, hf_ms length)
+{
+    bool is_program = attempt->kind == LINK_PROBE_EXEC, known = is_program || attempt->has_tree;
+    pid_t pid = is_program ? attempt->process.pid : attempt->cfg->server;
+    struct link_proc_tree before = attempt->tree;
+    hf_ms waited, idle;
+
+    if (pid <= 0)
+        return 0;
+    attempt->tree = link_proc_read_tree(pid);
+    attempt->has_tree = true;
+    idle = length - (attempt->tree.cpu_ms - before.cpu_ms);
+    waited = known ? attempt->tree.run_wait_ms - before.run_wait_ms : 0;
+    if (attempt->tree.ready && (!known || waited < idle))
+        waited = known ? idle : length;
+    return waited < 0 ? 0 : waited < length ? waited : length;
+}
+
+/* It gets back what it waited for, unless that is hardly anything. */
+static bool extend(struct link_attempt *attempt)
+{
+    hf_ms timeout = attempt->cfg->timeout;
+    hf_ms lost = find_lost(attempt, attempt->length != 0 ? attempt->length : timeout);
+
+    if (lost <= timeout / 10 || attempt->extended >= EXTENDED_MAX_MS)
+        return false;
+    attempt->length = lost;
+    attempt->extended += lost;
+    return true;
+}
+
 static void on_timeout(uv_timer_t *timer)
 {
     struct link_attempt *attempt = timer->data;
 
+    if (attempt->probe != NULL && extend(attempt)) {
+        (void)uv_timer_start(timer, on_timeout, (uint64_t)attempt->length, 0);
+        return;
+    }
     if (attempt->kind == LINK_PROBE_EXEC)
         link_attempt_kill(attempt);
     link_attempt_end(attempt, false, "it took too long");

@@ -6,13 +6,15 @@
  * SERVING a command                  it ends with status 0
  *
  * Only addresses of numbers and localhost: nothing here waits for a name server. No attempt
- * begins before the one before it has ended, and none takes longer than its time-out. */
+ * begins before the one before it has ended, and none takes longer than its time-out, but for
+ * what whoever has to answer waited for a processor, and at most half a minute of that. */
 #ifndef LINK_PROBE_H
 #define LINK_PROBE_H
 
 #include <sys/socket.h>
 #include <uv.h>
 
+#include "agentd/link/proc.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "schema/config.h"
@@ -39,6 +41,7 @@ typedef void (*link_probe_fn)(bool good, const char *why, void *arg);
 struct link_probe_config {
     struct link_probe_target target;
     hf_ms every, timeout;
+    pid_t server; /* who has to answer at an address; 0: not known */
     link_probe_fn fn;
     void *arg;
 };
@@ -67,6 +70,9 @@ struct link_attempt {
     char out[600];
     unsigned open; /* handles */
     bool over;
+    struct link_proc_tree tree; /* of who has to answer, when its time began, ... */
+    bool has_tree;              /* ... if that is known */
+    hf_ms length, extended;     /* of that time, unless it is the first; and of all but that */
 };
 
 /* It came to an end; the first one counts. A program is waited for all the same. */

@@ -395,21 +395,47 @@ static void describe_child(pid_t pid, struct hf_buf *ret)
                       line.name, (int)pid, (int)line.parent, line.state);
 }
 
-/* Breadth first, so that a deep tree shows its nearest. */
-void link_proc_children(pid_t pid, struct hf_buf *ret)
+/* Itself and who descends from it, breadth first, so that of a deep tree the nearest are there.
+ */
+static size_t find_tree(pid_t pid, pid_t ret_found[MOST_CHILDREN])
 {
     HF_CLEANUP_FREE struct others *others = find_others();
-    pid_t found[MOST_CHILDREN] = { pid };
     size_t count = 1;
 
+    ret_found[0] = pid;
     for (size_t i = 0; others != NULL && i < count; i++) {
         for (size_t j = 0; j < others->count && count < MOST_CHILDREN; j++) {
-            if (others->list[j].parent == found[i])
-                found[count++] = others->list[j].pid;
+            if (others->list[j].parent == ret_found[i])
+                ret_found[count++] = others->list[j].pid;
         }
     }
+    return count;
+}
+
+void link_proc_children(pid_t pid, struct hf_buf *ret)
+{
+    pid_t found[MOST_CHILDREN];
+    size_t count = find_tree(pid, found);
+
     for (size_t i = 1; i < count; i++)
         describe_child(found[i], ret);
+}
+
+struct link_proc_tree link_proc_read_tree(pid_t pid)
+{
+    struct link_proc_tree tree = { .ready = false };
+    pid_t found[MOST_CHILDREN];
+    size_t count = find_tree(pid, found);
+    struct stat_line line;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!read_stat(found[i], &line))
+            continue;
+        tree.ready = tree.ready || line.state == 'R';
+        tree.cpu_ms += (int64_t)line.ticks * 1000 / sysconf(_SC_CLK_TCK);
+        tree.run_wait_ms += read_waits(found[i]);
+    }
+    return tree;
 }
 
 /* Sockets. */

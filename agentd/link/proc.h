@@ -49,6 +49,12 @@ void link_proc_stack(pid_t pid, struct hf_buf *ret);
 void link_proc_threads(pid_t pid, struct hf_buf *ret);
 /* Its children and theirs, and what they do. */
 void link_proc_children(pid_t pid, struct hf_buf *ret);
+/* All of them together, as far as it matters who kept them from computing. */
+struct link_proc_tree {
+    bool ready; /* one of them computes, or would if it got a processor */
+    int64_t cpu_ms, run_wait_ms;
+};
+struct link_proc_tree link_proc_read_tree(pid_t pid);
 /* Its open sockets, and with whom. */
 void link_proc_sockets(pid_t pid, struct hf_buf *ret);
 

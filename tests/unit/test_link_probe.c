@@ -2,9 +2,11 @@
 #include "agentd/link/probe.h"
 
 #include <arpa/inet.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unit/suite.h"
@@ -115,6 +117,8 @@ static uv_loop_t loop;
 static struct link_probe *probe;
 static int goods, bads;
 static char last_why[200];
+static pid_t server, hog;
+static bool needs_time; /* the server, of a processor, before it answers */
 
 static void on_probed(bool good, const char *why, void *arg)
 {
@@ -131,7 +135,7 @@ static void on_probed(bool good, const char *why, void *arg)
 static void ask(struct link_probe_target what, hf_ms timeout)
 {
     struct link_probe_config cfg = {
-        .target = what, .every = 20, .timeout = timeout, .fn = on_probed
+        .target = what, .every = 20, .timeout = timeout, .server = server, .fn = on_probed
     };
 
     goods = bads = 0;
@@ -160,10 +164,14 @@ static pid_t serve(const char *answer, char ret_address[64], const char *scheme)
         *strrchr(ret_address, '/') = '\0';
     pid = fork();
     ck_assert_int_ge(pid, 0);
+    if (pid == 0 && needs_time)
+        (void)nice(10);
     while (pid == 0) {
         char request[1000];
         int peer = accept(fd, NULL, NULL);
 
+        for (clock_t end = clock() + CLOCKS_PER_SEC / 50; needs_time && clock() < end;)
+            ;
         if (peer >= 0 && answer != NULL && read(peer, request, sizeof request) > 0)
             (void)!write(peer, answer, strlen(answer));
         if (answer != NULL)
@@ -240,6 +248,56 @@ START_TEST(what_a_program_says)
 }
 END_TEST
 
+/* On one processor with somebody who takes all of it. */
+static void begin_hog(void)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    hog = fork();
+    ck_assert_int_ge(hog, 0);
+    while (hog == 0)
+        ;
+}
+
+static void end(void)
+{
+    if (hog != 0)
+        (void)kill(hog, SIGKILL);
+    if (server != 0)
+        (void)kill(server, SIGKILL);
+}
+
+/* It needs less of a processor than it has time, but others are before it. */
+START_TEST(a_program_that_gets_no_processor_is_waited_for)
+{
+    const char *words[] = { "nice", "-n", "19",
+                            "sh",   "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done" };
+    struct link_probe_target what = { .kind = LINK_PROBE_EXEC,
+                                      .command = { .items = words, .count = COUNT(words) },
+                                      .uid = (uid_t)-1 };
+
+    begin_hog();
+    ask(what, 50);
+    ck_assert_msg(goods == 3, "%s", last_why);
+}
+END_TEST
+
+START_TEST(a_server_that_gets_no_processor_is_waited_for)
+{
+    char address[64];
+
+    begin_hog();
+    needs_time = true;
+    server = serve("HTTP/1.1 200 OK\r\n\r\n", address, "http");
+    ck_assert_int_eq(link_probe_parse(address, &target, &err), HF_OK);
+    ask(target, 50);
+    ck_assert_msg(goods == 3, "%s", last_why);
+}
+END_TEST
+
 static void close_it(uv_timer_t *timer)
 {
     link_probe_close(probe);
@@ -276,6 +334,7 @@ int main(void)
 {
     TCase *t = tcase_create("probe");
 
+    tcase_add_checked_fixture(t, NULL, end);
     tcase_add_loop_test(t, an_address_is_taken_apart, 0, COUNT(ADDRESSES));
     tcase_add_loop_test(t, what_cannot_be_asked_is_refused, 0, COUNT(MISTAKES));
     tcase_add_test(t, a_health_check_is_one_call_in_plain_http2);
@@ -283,6 +342,8 @@ int main(void)
     tcase_add_loop_test(t, what_counts_as_an_answer, 0, COUNT(SERVERS));
     tcase_add_test(t, nobody_there_is_a_no);
     tcase_add_loop_test(t, what_a_program_says, 0, COUNT(PROGRAMS));
+    tcase_add_test(t, a_program_that_gets_no_processor_is_waited_for);
+    tcase_add_test(t, a_server_that_gets_no_processor_is_waited_for);
     tcase_add_loop_test(t, it_may_be_closed_at_any_time, 0, 20);
     return run("link/probe", t);
 }
