@@ -1,6 +1,6 @@
 #include "agentd/link/evidence.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "agentd/link/api.h"
 #include "agentd/link/blackbox.h"
@@ -119,6 +119,13 @@ void link_evidence_on_listeners(struct link_process *process)
     wake(process);
 }
 
+static void set_end(struct link_said *said, hf_ms wall)
+{
+    said->has_until = true;
+    said->until_s = wall / 1000;
+    said->until_ns = (int32_t)(wall % 1000) * 1000000;
+}
+
 /* From the wall clock, on which the agent says it, to ours, once. */
 void link_evidence_on_state(struct link_process *process)
 {
@@ -128,21 +135,46 @@ void link_evidence_on_state(struct link_process *process)
     if (length != 0 && said->has_until)
         length = said->until_s * 1000 + said->until_ns / 1000000 - wall;
     length = length < 0 ? 0 : length > STATE_MAX_MS ? STATE_MAX_MS : length;
-    if (!said->has_until && length > 0) {
-        said->has_until = true;
-        said->until_s = (wall + length) / 1000;
-        said->until_ns = (int32_t)((wall + length) % 1000) * 1000000;
-    }
+    if (!said->has_until && length > 0)
+        set_end(said, wall + length);
     hf_detector_announce(need_detector(process), length > 0 ? now_of(process) + length : 0,
                          now_of(process));
     wake(process);
+}
+
+/* Who asks for time is busy, unless it is something of the kind already, and shows so. */
+static void extend(struct link_process *process, hf_ms length, hf_ms now)
+{
+    struct link_said *said = &process->said;
+
+    if (now + length <= process->evidence.detector.announced_until)
+        return;
+    if (length_of(said->state) == 0) {
+        said->state = HOLDFAST__V1__AGENT_STATE__VALUE__busy;
+        said->extended = true;
+        (void)snprintf(said->reason, sizeof said->reason, "it asked for time");
+    }
+    set_end(said, hf_clock_wall() + length);
+    link_evidence_on_state(process);
+}
+
+/* It goes on after the time that it had asked for. */
+static void end_extension(struct link_process *process, hf_ms now)
+{
+    struct link_said *said = &process->said;
+
+    if (!said->extended || now < process->evidence.detector.announced_until)
+        return;
+    said->state = HOLDFAST__V1__AGENT_STATE__VALUE__ready;
+    said->has_until = said->extended = false;
+    said->reason[0] = '\0';
 }
 
 void link_evidence_on_notice(struct link_process *process)
 {
     struct hf_detector *detector = need_detector(process);
     struct link_said *said = &process->said;
-    hf_ms now = now_of(process), until;
+    hf_ms now = now_of(process);
 
     hf_detector_on_activity(detector, now);
     process->evidence.lost = 0;
@@ -154,9 +186,10 @@ void link_evidence_on_notice(struct link_process *process)
                                                : WATCHDOG_MIN_MS);
     if (said->turns) /* READY or STOPPING */
         link_evidence_on_state(process);
-    until = now + (said->extend_ms < STATE_MAX_MS ? said->extend_ms : STATE_MAX_MS);
-    if (said->extend_ms != 0 && until > detector->announced_until)
-        hf_detector_announce(detector, until, now);
+    if (said->feeds)
+        end_extension(process, now);
+    if (said->extend_ms != 0)
+        extend(process, said->extend_ms < STATE_MAX_MS ? said->extend_ms : STATE_MAX_MS, now);
     if (said->gives_up) {
         hf_detector_give_up(detector);
         wake(process);
@@ -195,6 +228,7 @@ static void need_probe(struct link_process *process)
     cfg.target = launcher->detect.target;
     cfg.every = launcher->detect.probe_every;
     cfg.timeout = launcher->detect.probe_timeout;
+    cfg.server = process->pid;
     process->evidence.probe = link_probe_new(&link->loop, &cfg);
 }
 

@@ -73,6 +73,7 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
     if (rc != HF_OK)
         return rc;
     next.state = state->state;
+    next.extended = false;
     next.has_until = state->until != NULL;
     if (next.has_until) {
         next.until_s = state->until->seconds;
@@ -115,7 +116,7 @@ static bool take_usec(const char *line, size_t len, const char *name, int64_t *r
 static bool take_turn(struct link_said *said, Holdfast__V1__AgentState__Value state)
 {
     said->state = state;
-    said->has_until = false;
+    said->has_until = said->extended = false;
     said->turns = true;
     return true;
 }

@@ -25,6 +25,7 @@ struct link_said {
     bool has_until;
     int64_t until_s;
     int32_t until_ns;
+    bool extended; /* it is busy because it asked for time */
     /* Of the last notice, for whoever judges it: */
     bool feeds;          /* its watchdog, ... */
     bool gives_up;       /* ... which it wants to bite at once, ... */

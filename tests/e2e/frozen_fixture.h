@@ -16,6 +16,8 @@ struct cast {
     const char *more; /* ... another command, and whatever else its launcher says */
 };
 
+static const char *host_ttl = "10s";
+
 static inline hf_ms now(void)
 {
     struct hf_clock clock = hf_clock_boottime();
@@ -71,7 +73,7 @@ static inline void await_said(const char *host, const char *agent, const char *p
 {
     char file[100];
 
-    (void)snprintf(file, sizeof file, "%.30s/agents/%.60s.log", host, agent);
+    (void)snprintf(file, sizeof file, "%.20s/agents/%.60s.log", host, agent);
     await_line(file, part);
 }
 
@@ -123,8 +125,8 @@ static inline void write_host(const char *host, const struct cast *all, size_t c
                        all[i].agent);
     }
     (void)snprintf(text, sizeof text,
-                   "host: %s\nttl: 10s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n",
-                   host, launchers, agents);
+                   "host: %s\nttl: %s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n",
+                   host, host_ttl, launchers, agents);
     (void)snprintf(name, sizeof name, "%s/agentd.yaml", host);
     write_file(name, text);
 }

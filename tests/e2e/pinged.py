@@ -2,9 +2,9 @@
 
     SIGUSR1  it computes without an end      SIGUSR2  it waits for what never comes
 
-With `watchdog` as its argument it feeds a watchdog instead; with `busy` it announces that it is
-busy for a while after its third ping, answers nothing meanwhile, and goes on; with `deaf` it
-does not listen any more from then on.
+With `watchdog` as its argument it feeds a watchdog instead, with `extend` for as long as it has not asked
+for time. With `busy` it announces that it is busy for a while after its third ping, answers nothing
+meanwhile, and goes on; with `late` it does not go on. With `deaf` it does not listen any more from then on.
 """
 
 import datetime
@@ -52,6 +52,8 @@ def be_busy():
     post("/v1/state", {"state": "busy", "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
                        "reason": "a tool runs"})
     print("busy", flush=True)
+    if MODE == "late":
+        block()
     time.sleep(7)
     post("/v1/state", {"state": "ready"})
     print("done", flush=True)
@@ -66,7 +68,7 @@ def listen():
             post("/v1/pong", {"id": json.loads(line[5:])["id"]})
             pings += 1
             print("pong", pings, flush=True)
-        if MODE == "busy" and pings == 3:
+        if MODE in ("busy", "late") and pings == 3:
             pings += 1
             be_busy()
         if MODE == "deaf" and pings == 3:
@@ -81,15 +83,23 @@ def feed():
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.connect(os.environ["NOTIFY_SOCKET"])
     notify.send(b"READY=1\nSTATUS=feeding")
-    while True:
+    for _ in range(3):
         notify.send(b"WATCHDOG=1")
         print("fed", flush=True)
+        time.sleep(interval)
+    if MODE == "extend":
+        notify.send(b"EXTEND_TIMEOUT_USEC=8000000")
+        print("asked for time", flush=True)
+        time.sleep(7)
+    while True:
+        notify.send(b"WATCHDOG=1")
+        print("fed again", flush=True)
         time.sleep(interval)
 
 
 signal.signal(signal.SIGUSR1, spin)
 signal.signal(signal.SIGUSR2, block)
-if MODE == "watchdog":
+if MODE in ("watchdog", "extend"):
     feed()
 else:
     listen()

@@ -1,0 +1,72 @@
+/* Nobody is blamed for what agentd did not hear while it stood still itself: its link alone, or
+ * all of it. Afterwards it judges as before. */
+#include "e2e/frozen_fixture.h"
+
+enum {
+    STILL_MS = 10000,
+    AFTER_MS = 10000, /* five in which it only listens, and a verdict takes three */
+};
+
+static const struct cast ALL[] = {
+    { "hasty", "ping", "detect.profile: dev\n" },
+    { "usual", "ping", "" },
+    { "calm", "ping", "detect.profile: tolerant\n" },
+    { "feeds", "watchdog", "detect.watchdog: 2s\n" },
+    { "asked", NULL, "probe: {command: ['true'], every: 200ms}\ncommand: [sleep, 1000]\n" },
+    { "plain", NULL, "command: [sh, -c, 'echo up; exec sleep 1000']\n" },
+};
+enum { COUNT = sizeof ALL / sizeof ALL[0] };
+
+static hf_rev lives[COUNT];
+
+static bool nobody_is_blamed(void)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (life_of(ALL[i].agent) != lives[i])
+            return false;
+    }
+    return !is_logged(&(struct line){ "h1/agentd.log", "event=frozen" });
+}
+
+/* Each in its own way, and for as long as it takes to find somebody who hangs. */
+static void stand_still(const pid_t *pids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        ck_assert_int_eq(kill(pids[i], SIGSTOP), 0);
+    hft_pass_until(now() + STILL_MS);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_int_eq(kill(pids[i], SIGCONT), 0);
+    hft_pass_until(now() + AFTER_MS);
+    ck_assert(nobody_is_blamed());
+}
+
+START_TEST(nobody_is_blamed_for_what_agentd_did_not_hear)
+{
+    pid_t both[2];
+
+    host_ttl = "60s"; /* nobody is fenced meanwhile */
+    both[0] = start_host("h1", ALL, COUNT, false);
+    for (size_t i = 0; i < 3; i++)
+        await_said("h1", ALL[i].agent, "pong 4");
+    await_said("h1", "feeds", "fed again");
+    await_said("h1", "plain", "up");
+    for (size_t i = 0; i < COUNT; i++)
+        lives[i] = life_of(ALL[i].agent);
+    both[1] = pid_in("h1/link.pid");
+    stand_still(&both[1], 1);
+    stand_still(both, 2);
+    ck_assert_int_eq(kill(pid_of("usual"), SIGSTOP), 0);
+    await("agents/usual/exit", "it is stopped by a signal");
+    end_host("h1", both[0]);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("unheard");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 240);
+    tcase_add_test(t, nobody_is_blamed_for_what_agentd_did_not_hear);
+    return hft_suite_run("e2e: unheard", t, NULL);
+}
