@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "core/moments.h"
 
-enum { OUTPUT_BYTES = 1024, TEXT_BYTES = 1024, LINES = 10 };
+enum { OUTPUT_BYTES = 1024, TEXT_BYTES = 1024, LINES = 10, LOST_MIN_MS = 1000 };
 
 /* What an agent prints may be anything: what is no text is shown as `?`. */
 static void clean(char *text)
@@ -139,6 +139,9 @@ static void say_why(const struct link_process *process, const struct hf_detector
 
     if (evidence->proc.at != 0)
         link_proc_say(process->pid, &evidence->proc, &said);
+    if (evidence->lost >= LOST_MIN_MS) /* which is not counted as silence */
+        hf_buf_printf(&said, "%s, after %.1f s in which it waited for a processor",
+                      said.len > 0 ? "" : word, (double)evidence->lost / 1000);
     if (said.err == HF_OK && said.len > 0)
         word = said.data;
     switch (v->source) {
