@@ -340,7 +340,8 @@ look_at_probes(const struct hf_detector *d, const struct hf_detector_policy *p, 
     struct hf_detector_verdict v =
         found(HF_DETECTOR_SUSPECT, HF_SOURCE_PROBE, 0, d->probe_since, HF_DETECTOR_NEVER);
 
-    if (d->probe_failed == 0)
+    /* Who has not served yet may need a while to begin. */
+    if (d->probe_failed == 0 || (!d->probe_used && d->probe_failed < p->probe_misses))
         v.state = HF_DETECTOR_WELL;
     else if (d->probe_used && d->probe_failed >= p->probe_misses * factor &&
              d->active_at < d->probe_since)

@@ -132,6 +132,7 @@ static void expect_ended(struct person *person, int kind)
 static void expect_kept(const struct person *person)
 {
     await(key_of(person->name, "report"), "\"frozen\":true");
+    expect_shown("explain", person->name, "found frozen by its agentd (ping");
     ck_assert_int_eq(kill(pid_of(person->name), SIGCONT), 0);
     await_clear(person->name);
     ck_assert_int_eq(life_of(person->name), person->life);
@@ -158,7 +159,7 @@ START_TEST(who_hangs_is_found_named_and_ended)
             expect_ended(&people[h][i], i);
         expect_kept(&people[h][KINDS - 1]);
     }
-    expect_shown("explain", "serve1", "found frozen by its agentd (probe");
+    expect_shown("explain", "serve1", "agentd: 3 probes failed in");
     for (int h = 0; h < HOSTS; h++) {
         end_host(NAMES[h], agentds[h]);
         hft_port_release(&ports[h]);
