@@ -39,7 +39,7 @@ __all__ = ["Holdfast", "HoldfastError", "Fenced", "Conflict", "Invalid", "NotFou
 STATES = ("ready", "busy", "waiting", "parked", "draining")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,252}")
 PAUSE, PAUSE_LONG = 0.2, 1.0  # before something is asked again; when that was too often
-ALIVE, MISSED = 15.0, 3  # between signs of life of a stream, unless agentd says so; without so many it is dead
+ALIVE, MISSED = 15.0, 3  # between signs of life of a stream, unless agentd says; those that make it dead
 HEAD_MAX, EVENT_MAX, WAIT_MAX = 16 << 10, 64 << 10, 300.0
 
 

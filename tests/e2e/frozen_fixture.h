@@ -125,8 +125,8 @@ static inline void write_host(const char *host, const struct cast *all, size_t c
                        all[i].agent);
     }
     (void)snprintf(text, sizeof text,
-                   "host: %s\nttl: %s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n",
-                   host, host_ttl, launchers, agents);
+                   "host: %s\nttl: %s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n", host,
+                   host_ttl, launchers, agents);
     (void)snprintf(name, sizeof name, "%s/agentd.yaml", host);
     write_file(name, text);
 }
