@@ -109,7 +109,7 @@ static void hang_up(struct hf_client *client, hf_ms pause)
         (void)close(client->stream); /* which takes it out of `ready`, too */
     client->stream = -1;
     client->has_head = client->is_cut = false;
-    client->silence = MISSED * ALIVE_MS;
+    client->silence = (hf_ms)MISSED * ALIVE_MS;
     client->used = 0;
     hf_buf_clear(&client->input);
     hf_sse_clear(&client->sse);
