@@ -209,7 +209,6 @@ static void on_request(struct hf_httpd_request *request, void *arg)
                             .body = hf_httpd_get_body(request) };
     hf_httpd_set_user(request, http);
     link_process_speaks(process);
-    link_evidence_on_request(process);
     link_call_serve(&http->call);
 }
 

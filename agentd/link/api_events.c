@@ -31,6 +31,7 @@ void link_call_events(struct link_call *call)
     process->listeners = call;
     call->on_cancel = forget;
     call->ops->begin_events(call);
+    link_evidence_on_answered(process, &call->debt); /* it may listen for ever */
     process->told_task[0] = '\0';
     link_evidence_on_listeners(process);
     link_api_tell_work(process);

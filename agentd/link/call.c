@@ -14,6 +14,7 @@ void link_call_answer(struct link_call *call, const struct link_answer *answer)
     struct link_process *process = call->process;
 
     call->on_cancel = NULL;
+    link_evidence_on_answered(process, &call->debt);
     call->ops->answer(call, answer);
     link_process_let(process);
 }
@@ -139,6 +140,7 @@ void link_call_cancel(struct link_call *call)
     if (call->on_cancel != NULL)
         call->on_cancel(call);
     call->on_cancel = NULL;
+    link_evidence_on_answered(call->process, &call->debt);
     link_process_let(call->process);
 }
 
@@ -205,6 +207,7 @@ void link_call_serve(struct link_call *call)
     bool exists = false;
 
     call->process->holders++;
+    call->debt = link_evidence_on_asked(call->process);
     for (size_t i = 0; i < sizeof ROUTES / sizeof ROUTES[0]; i++) {
         const char *name = "";
         ptrdiff_t len = match(ROUTES[i].path, call->path, &name);

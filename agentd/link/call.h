@@ -51,6 +51,7 @@ struct link_call {
     struct hf_bytes body;
 
     /* Of the function that answers it. */
+    struct hf_detector_debt debt; /* while it is not answered, nothing has to be heard */
     struct link_ask *ask;
     void *state;                               /* what it has under way */
     void (*on_cancel)(struct link_call *call); /* lets go of that; NULL: nothing to do */

@@ -85,10 +85,17 @@ static void wake(struct link_process *process)
 
 /* What is heard. */
 
-void link_evidence_on_request(struct link_process *process)
+struct hf_detector_debt link_evidence_on_asked(struct link_process *process)
 {
-    hf_detector_on_activity(need_detector(process), now_of(process));
     process->evidence.lost = 0;
+    return hf_detector_on_asked(need_detector(process), now_of(process));
+}
+
+void link_evidence_on_answered(struct link_process *process, struct hf_detector_debt *debt)
+{
+    struct hf_detector *detector = need_detector(process);
+
+    hf_detector_on_answered(detector, &process->evidence.policy, debt, now_of(process));
 }
 
 /* Half an interval is left to whoever is a little late. */

@@ -51,8 +51,9 @@ hf_ms link_evidence_get_ping(const struct link_agent *agent);
 /* Nobody asks it any more. */
 void link_evidence_done(struct link_process *process);
 
-/* It asked something. */
-void link_evidence_on_request(struct link_process *process);
+/* It asked something, and has the answer, or does not wait for it any more. */
+struct hf_detector_debt link_evidence_on_asked(struct link_process *process);
+void link_evidence_on_answered(struct link_process *process, struct hf_detector_debt *debt);
 void link_evidence_on_heartbeat(struct link_process *process);
 void link_evidence_on_pong(struct link_process *process);
 /* Somebody began or ceased to listen to its events. */

@@ -8,6 +8,7 @@
 #define EVERY_MAX  3600000
 #define BEAT_MAX   86400000
 #define MISSES_MAX 100
+#define OWED_MAX   3600000 /* that an answer may take: more than any of ours */
 
 static const char *const SOURCES[] = {
 #define X(name, text) text,
@@ -78,7 +79,7 @@ int hf_detector_policy_check(const struct hf_detector_policy *p, const char **re
 
 void hf_detector_init(struct hf_detector *d, hf_ms now)
 {
-    *d = (struct hf_detector){ .shape_since = now, .active_at = now };
+    *d = (struct hf_detector){ .shape_since = now, .active_at = now, .turn = 1 };
 }
 
 static void sample(struct hf_detector_heard *heard, hf_ms interval)
@@ -114,6 +115,33 @@ void hf_detector_on_activity(struct hf_detector *d, hf_ms now)
     d->missed = 0;
 }
 
+/* What we owe it explains nothing any more. */
+static void forgive(struct hf_detector *d)
+{
+    d->owed = 0;
+    d->turn = d->turn < UINT32_MAX ? d->turn + 1 : 1;
+}
+
+struct hf_detector_debt hf_detector_on_asked(struct hf_detector *d, hf_ms now)
+{
+    hf_detector_on_activity(d, now);
+    d->owed++;
+    d->owed_until = now + OWED_MAX;
+    return (struct hf_detector_debt){ .turn = d->turn, .since = now };
+}
+
+void hf_detector_on_answered(struct hf_detector *d, const struct hf_detector_policy *p,
+                             struct hf_detector_debt *debt, hf_ms now)
+{
+    if (debt->turn != d->turn)
+        return;
+    debt->turn = 0;
+    d->owed--;
+    /* A short wait is no reason to forget how punctual it is. */
+    if (now - debt->since >= p->deviation_min)
+        hf_detector_begin_anew(d, now);
+}
+
 void hf_detector_on_listens(struct hf_detector *d, bool listens, hf_ms now)
 {
     d->listens = listens;
@@ -138,6 +166,7 @@ void hf_detector_on_answer(struct hf_detector *d, const struct hf_detector_polic
     d->ping_out = false;
     d->ping_next = d->ping_at + p->ping_every;
     hf_detector_on_activity(d, now);
+    forgive(d); /* it does not have to wait for anything to answer */
 }
 
 void hf_detector_on_beat(struct hf_detector *d, enum hf_source source, hf_ms now)
@@ -429,7 +458,11 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
 
     if (d->announced_until != 0 && now >= d->announced_until)
         hf_detector_announce(d, 0, now);
-    explained = d->announced_until != 0;
+    if (d->owed > 0 && now >= d->owed_until) {
+        forgive(d);
+        hf_detector_begin_anew(d, now);
+    }
+    explained = d->announced_until != 0 || d->owed > 0;
     if (!us->can_judge) {
         hf_detector_begin_anew(d, now);
         d->suspect_at = 0;
@@ -443,8 +476,10 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
         v.at = earlier(v.at, d->ping_at + p->ping_answer * factor);
     else if (d->listens)
         v.at = earlier(v.at, d->ping_next);
-    if (explained)
+    if (d->announced_until != 0)
         v.at = earlier(v.at, d->announced_until);
+    if (d->owed > 0)
+        v.at = earlier(v.at, d->owed_until);
     if (v.at < now)
         v.at = now;
     return v;

@@ -16,7 +16,8 @@
  *   - nobody is frozen without having been suspect for `warning` before, nor while a debugger
  *     holds it, nor by its process or by heartbeats alone unless the policy says so;
  *   - what it announced (busy, waiting, parked, draining) explains every silence until its end,
- *     and nothing after it;
+ *     and nothing after it; so does an answer that we owe it, until it has it, unless it
+ * answers pings meanwhile;
  *   - time that was not the agent's to use (we stood still, it waited for a processor) does not
  *     count, and where we are late ourselves every limit is multiplied by 1 to 8. */
 #ifndef HF_CORE_DETECTOR_H
@@ -136,6 +137,15 @@ struct hf_detector {
     hf_ms suspect_at; /* 0: it is not */
     hf_ms watchdog;   /* as the agent has set it; 0: as the policy says */
     bool gave_up;     /* it asked to be taken for frozen */
+    uint32_t owed;    /* answers that it waits for, ... */
+    uint32_t turn;    /* ... of those that it asked for since this was counted up; never 0 */
+    hf_ms owed_until; /* they explain nothing from here on */
+};
+
+/* What it has asked for, and when. */
+struct hf_detector_debt {
+    uint32_t turn; /* 0: nothing, or it was settled */
+    hf_ms since;
 };
 
 /* Begins at `now`, with nothing heard. */
@@ -153,6 +163,11 @@ void hf_detector_on_answer(struct hf_detector *d, const struct hf_detector_polic
 void hf_detector_on_beat(struct hf_detector *d, enum hf_source source, hf_ms now);
 /* It did anything else itself. */
 void hf_detector_on_activity(struct hf_detector *d, hf_ms now);
+/* It did so by asking us something, and may do nothing else until it has the answer; ... */
+struct hf_detector_debt hf_detector_on_asked(struct hf_detector *d, hf_ms now);
+/* ... which it has now, or wants no more. What it did not do meanwhile is forgotten. */
+void hf_detector_on_answered(struct hf_detector *d, const struct hf_detector_policy *p,
+                             struct hf_detector_debt *debt, hf_ms now);
 void hf_detector_on_probe(struct hf_detector *d, bool good, hf_ms now);
 void hf_detector_on_shape(struct hf_detector *d, enum hf_process_shape shape, hf_ms now);
 

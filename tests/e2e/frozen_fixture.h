@@ -71,7 +71,7 @@ static inline void await_clear(const char *agent)
 
 static inline void await_said(const char *host, const char *agent, const char *part)
 {
-    char file[100];
+    char file[110];
 
     (void)snprintf(file, sizeof file, "%.20s/agents/%.60s.log", host, agent);
     await_line(file, part);

@@ -4,7 +4,9 @@
 
 With `watchdog` as its argument it feeds a watchdog instead, with `extend` for as long as it has not asked
 for time. With `busy` it announces that it is busy for a while after its third ping, answers nothing
-meanwhile, and goes on; with `late` it does not go on. With `deaf` it does not listen any more from then on.
+meanwhile, and goes on; with `late` it does not go on. With `deaf` it does not listen any more from then on;
+with `claim` it waits for a task then, and with `submit` for the answer to each one that it submits, which
+SIGUSR1 makes it do instead.
 """
 
 import datetime
@@ -59,6 +61,18 @@ def be_busy():
     print("done", flush=True)
 
 
+def claim():
+    print("claiming", flush=True)
+    post("/v1/tasks/claim", {"wait": "9s"})
+    print("claimed", flush=True)
+
+
+def submit(*_):
+    print("submitting", flush=True)
+    post("/v1/tasks", {"role": "r2", "payload": "p"})
+    print("submitted", flush=True)
+
+
 def listen():
     stream = connect()
     request(stream, "GET", "/v1/events")
@@ -71,6 +85,9 @@ def listen():
         if MODE in ("busy", "late") and pings == 3:
             pings += 1
             be_busy()
+        if MODE == "claim" and pings == 3:
+            pings += 1
+            claim()
         if MODE == "deaf" and pings == 3:
             break
     stream.close()
@@ -97,7 +114,7 @@ def feed():
         time.sleep(interval)
 
 
-signal.signal(signal.SIGUSR1, spin)
+signal.signal(signal.SIGUSR1, submit if MODE == "submit" else spin)
 signal.signal(signal.SIGUSR2, block)
 if MODE in ("watchdog", "extend"):
     feed()

@@ -3,7 +3,11 @@
 
 #include "e2e/frozen_fixture.h"
 
-enum { HOGS = 6, LONG_S = 7 /* a verdict of the profile `dev` takes half of it */ };
+enum {
+    HOGS = 6,
+    LONG_S = 7,  /* a verdict of the profile `dev` takes half of it, ... */
+    STALL_S = 5, /* ... and a fence longer than that */
+};
 
 /* More than all processors. */
 static void burn(pid_t hogs[HOGS])
@@ -46,12 +50,29 @@ static bool debug(const char *agent)
     return true;
 }
 
-static void expect_at_rest(const struct cast *all, const hf_rev *lives, size_t count)
+static void expect_same(const struct cast *all, const hf_rev *lives, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         ck_assert_msg(life_of(all[i].agent) == lives[i], "%s is another one", all[i].agent);
     ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "event=frozen" }));
+}
+
+static void expect_at_rest(const struct cast *all, const hf_rev *lives, size_t count)
+{
+    expect_same(all, lives, count);
     ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "good=false" }));
+}
+
+/* It waits for its agentd, and that for etcd. */
+static void submit_while_etcd_stands_still(void)
+{
+    pid_t pid = pid_of("submits");
+
+    hft_etcd_pause(&server);
+    ck_assert_int_eq(kill(pid, SIGUSR1), 0);
+    (void)sleep(STALL_S);
+    hft_etcd_resume(&server);
+    await_said("h1", "submits", "submitted");
 }
 
 START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
@@ -61,7 +82,9 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
         { "plain", NULL, "command: [sh, -c, 'echo up; exec sleep 1000']\n" },
         { "held", "ping", "detect.profile: dev\n" },
         { "busy", "busy", "detect.profile: dev\n" },
-        { "deaf", "deaf", "detect.profile: dev\n" }, /* nobody has to be asked for ever */
+        { "deaf", "deaf", "detect.profile: dev\n" },    /* nobody has to be asked for ever */
+        { "claims", "claim", "detect.profile: dev\n" }, /* both wait for their agentd */
+        { "submits", "submit", "detect.profile: dev\n" },
         { "starved", "ping", "" },
         { "asked", NULL, asked }, /* by grpc.health.v1, which etcd speaks */
         { "told", NULL, "probe: {command: ['true'], every: 200ms}\ncommand: [sleep, 1000]\n" },
@@ -72,7 +95,8 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     bool debugs;
 
     (void)snprintf(asked, sizeof asked,
-                   "probe: {address: 'grpc%s', every: 200ms}\ncommand: [sleep, 1000]\n",
+                   "probe: {address: 'grpc%s', every: 200ms, misses: 100}\ncommand: [sleep, "
+                   "1000]\n",
                    strstr(server.endpoint, "://"));
     agentd = start_host("h1", all, COUNT, false);
     await_said("h1", "busy", "busy");
@@ -90,6 +114,8 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     debugs = debug("held");
     stop_who_opted_into_nothing();
     await_said("h1", "busy", "done");
+    await_said("h1", "claims", "claimed");
+    await_said("h1", "claims", "pong 6");
     await_said("h1", "busy", "pong 6");
     (void)sleep(LONG_S);
     expect_at_rest(all, lives, COUNT);
@@ -104,6 +130,9 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     (void)sleep(LONG_S);
     cool(hogs);
     expect_at_rest(all, lives, COUNT);
+    await_said("h1", "submits", "pong 6");
+    submit_while_etcd_stands_still();
+    expect_same(all, lives, COUNT);
     end_host("h1", agentd);
     if (!debugs)
         hft_skip("nothing may be traced here");

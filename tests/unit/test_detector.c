@@ -63,6 +63,14 @@ static void listen_and_answer(void)
     ck_assert_int_eq(suspect_at, 0);
 }
 
+static void feed(enum hf_source source, hf_ms every, int times)
+{
+    for (int i = 0; i < times; i++) {
+        hf_detector_on_beat(&d, source, now);
+        pass(every, 10);
+    }
+}
+
 START_TEST(phi_is_as_the_formula_has_it)
 {
     struct hf_detector_heard heard = { .count = 0 };
@@ -241,6 +249,75 @@ START_TEST(what_is_said_to_be_over_explains_nothing)
 }
 END_TEST
 
+/* One thread, which waits for us. */
+START_TEST(an_answer_that_we_owe_explains_silence_until_it_is_there)
+{
+    struct hf_detector_debt first, second;
+
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    feed(HF_SOURCE_WATCHDOG, 1 * S, 5);
+    first = hf_detector_on_asked(&d, now);
+    pass(300 * S, -1);
+    second = hf_detector_on_asked(&d, now);
+    hf_detector_on_answered(&d, &policy, &first, now);
+    pass(300 * S, -1);
+    ck_assert_int_eq(suspect_at, 0);
+    hf_detector_on_answered(&d, &policy, &second, now);
+    pass(2 * S, -1); /* counted from the answer on */
+    ck_assert_int_eq(frozen_at, 0);
+    pass(10 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+}
+END_TEST
+
+START_TEST(an_answer_that_never_comes_does_not_explain_for_ever)
+{
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    (void)hf_detector_on_asked(&d, now);
+    pass(3600 * S, -1);
+    ck_assert_int_eq(suspect_at, 0);
+    pass(10 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+}
+END_TEST
+
+/* Another of its threads does: then it stands still only when that one does, too. */
+START_TEST(who_answers_while_it_waits_is_judged_by_that)
+{
+    struct hf_detector_debt debt;
+
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    debt = hf_detector_on_asked(&d, now);
+    pass(10 * S, 10);
+    pass(10 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+    hf_detector_on_answered(&d, &policy, &debt, now);
+    (void)hf_detector_on_asked(&d, now);
+    pass(10 * S, -1);
+    ck_assert_int_eq(last.state, HF_DETECTOR_WELL); /* this one it may wait for */
+}
+END_TEST
+
+START_TEST(a_short_wait_is_no_excuse)
+{
+    struct hf_detector_debt debt;
+
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    pass(500, -1);
+    debt = hf_detector_on_asked(&d, now);
+    hf_detector_on_answered(&d, &policy, &debt, now);
+    hf_detector_on_answered(&d, &policy, &debt, now); /* once is enough */
+    ck_assert_uint_eq(d.owed, 0);
+    ck_assert(!d.heard[HF_SOURCE_PING].skip);
+    pass(10 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+}
+END_TEST
+
 START_TEST(a_stall_of_our_own_counts_against_nobody)
 {
     begin(HF_DETECTOR_DEFAULT);
@@ -292,14 +369,6 @@ START_TEST(a_watchdog_that_was_never_fed_bites_nobody)
     ck_assert_int_eq(suspect_at, 0);
 }
 END_TEST
-
-static void feed(enum hf_source source, hf_ms every, int times)
-{
-    for (int i = 0; i < times; i++) {
-        hf_detector_on_beat(&d, source, now);
-        pass(every, -1);
-    }
-}
 
 START_TEST(a_watchdog_bites_who_stops_feeding_it)
 {
@@ -636,6 +705,10 @@ int main(void)
     tcase_add_test(t, who_does_not_listen_any_more_is_not_judged_by_pings);
     tcase_add_test(t, what_it_announced_explains_silence_until_its_end);
     tcase_add_test(t, what_is_said_to_be_over_explains_nothing);
+    tcase_add_test(t, an_answer_that_we_owe_explains_silence_until_it_is_there);
+    tcase_add_test(t, an_answer_that_never_comes_does_not_explain_for_ever);
+    tcase_add_test(t, who_answers_while_it_waits_is_judged_by_that);
+    tcase_add_test(t, a_short_wait_is_no_excuse);
     tcase_add_test(t, a_stall_of_our_own_counts_against_nobody);
     tcase_add_test(t, who_is_late_itself_gives_others_more_time);
     tcase_add_test(t, time_that_was_not_its_own_does_not_count);
