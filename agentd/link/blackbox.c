@@ -129,6 +129,22 @@ static void add_process(const struct link_process *process, bool whole,
     }
 }
 
+static void say_silence(const struct hf_detector *detector, const struct hf_detector_verdict *v,
+                        double silence, const char *word, struct link_blackbox *box)
+{
+    if (detector->awaited != 0)
+        (void)snprintf(
+            box->why, sizeof box->why,
+            "it answered pings before, and does not listen any more since its agentd "
+            "has begun anew %.1f s ago: %s",
+            silence, word);
+    else
+        (void)snprintf(box->why, sizeof box->why,
+                       "it did not answer %u ping%s, and nothing was heard of it for %.1f s: "
+                       "%s",
+                       v->missed, v->missed == 1 ? "" : "s", silence, word);
+}
+
 static void say_why(const struct link_process *process, const struct hf_detector_verdict *v,
                     hf_ms now, struct link_blackbox *box)
 {
@@ -145,12 +161,7 @@ static void say_why(const struct link_process *process, const struct hf_detector
     if (said.err == HF_OK && said.len > 0)
         word = said.data;
     switch (v->source) {
-    case HF_SOURCE_PING:
-        (void)snprintf(box->why, sizeof box->why,
-                       "it did not answer %u ping%s, and nothing was heard of it for %.1f s: "
-                       "%s",
-                       v->missed, v->missed == 1 ? "" : "s", silence, word);
-        break;
+    case HF_SOURCE_PING: say_silence(&evidence->detector, v, silence, word, box); break;
     case HF_SOURCE_PROBE:
         (void)snprintf(box->why, sizeof box->why, "%u probe%s failed in %.1f s: %s", v->missed,
                        v->missed == 1 ? "" : "s", silence, word);

@@ -1,6 +1,7 @@
 #include "agentd/link/evidence.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "agentd/link/api.h"
 #include "agentd/link/blackbox.h"
@@ -41,18 +42,39 @@ static hf_ms now_of(const struct link_process *process)
     return link_now(process->agent->link);
 }
 
-static const struct link_launcher *find_launcher(const struct link_agent *agent)
+/* As its launcher said when it was started; of one that an older agentd has started, as the
+ * launcher says now. NULL: nobody knows any more. */
+static const struct link_detect *find_detect(const struct link_process *process)
 {
-    return agent->spec != NULL
-               ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
-               : NULL;
+    const struct link_agent *agent = process->agent;
+    const struct link_launcher *launcher =
+        agent->spec != NULL
+            ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
+            : NULL;
+
+    if (process->judged.kept != NULL)
+        return &process->judged.detect;
+    return launcher != NULL ? &launcher->detect : NULL;
 }
 
-hf_ms link_evidence_get_ping(const struct link_agent *agent)
+hf_ms link_evidence_get_ping(const struct link_process *process)
 {
-    const struct link_launcher *launcher = find_launcher(agent);
+    const struct link_detect *detect = find_detect(process);
 
-    return launcher != NULL ? hf_detector_policy_for(launcher->detect.profile).ping_every : 0;
+    return detect != NULL ? hf_detector_policy_for(detect->profile).ping_every : 0;
+}
+
+/* What it has shown a link before this one. */
+static void recall(struct link_process *process, hf_ms now)
+{
+    struct hf_detector *detector = &process->evidence.detector;
+    const struct link_judged *judged = &process->judged;
+    hf_ms left = judged->announced_wall - hf_clock_wall();
+
+    hf_detector_recall(detector, judged->used, now);
+    hf_detector_set_watchdog(detector, judged->watchdog);
+    if (judged->announced_wall != 0 && left > 0)
+        hf_detector_announce(detector, now + (left < STATE_MAX_MS ? left : STATE_MAX_MS), now);
 }
 
 /* What is heard before it is looked at first counts as well. */
@@ -60,19 +82,21 @@ static struct hf_detector *need_detector(struct link_process *process)
 {
     struct link *link = process->agent->link;
     struct link_evidence *evidence = &process->evidence;
-    const struct link_launcher *launcher;
+    const struct link_detect *detect;
 
     if (evidence->begun)
         return &evidence->detector;
-    launcher = find_launcher(process->agent);
+    detect = find_detect(process);
     evidence->begun = true;
     /* Nobody knows any more how it is to be judged: then it is not ended. */
-    evidence->policy = launcher != NULL
-                           ? link_detect_policy(&launcher->detect, link->settings->heartbeat)
-                           : hf_detector_policy_for(HF_DETECTOR_DEFAULT);
-    evidence->ends = launcher != NULL && launcher->detect.on_freeze == LINK_ON_FREEZE_END;
-    evidence->probes = launcher != NULL && launcher->detect.has_probe;
+    evidence->policy = detect != NULL ? link_detect_policy(detect, link->settings->heartbeat)
+                                      : hf_detector_policy_for(HF_DETECTOR_DEFAULT);
+    evidence->ends = detect != NULL && detect->on_freeze == LINK_ON_FREEZE_END;
+    evidence->probes = detect != NULL && detect->has_probe;
+    evidence->doubts = process->is_orphan;
     hf_detector_init(&evidence->detector, link_now(link));
+    if (process->is_orphan)
+        recall(process, link_now(link));
     link_watch_wake(link);
     return &evidence->detector;
 }
@@ -214,7 +238,7 @@ static void on_probed(bool good, const char *why, void *arg)
         return; /* it cannot answer, and need not */
     HF_LOG_DEBUG("probed", HF_STR("agent", process->who.agent), HF_BOOL("good", good),
                  HF_STR("why", why));
-    if (good && evidence->detector.probe_used && evidence->detector.probe_failed == 0)
+    if (good && evidence->detector.probed && evidence->detector.probe_failed == 0)
         return; /* as ever */
     hf_detector_on_probe(&evidence->detector, good, now_of(process));
     wake(process);
@@ -224,17 +248,15 @@ static void on_probed(bool good, const char *why, void *arg)
 static void need_probe(struct link_process *process)
 {
     struct link *link = process->agent->link;
-    const struct link_launcher *launcher;
+    const struct link_detect *detect;
     struct link_probe_config cfg = { .fn = on_probed, .arg = process };
 
     if (process->evidence.probe != NULL || !process->evidence.probes)
         return;
-    launcher = find_launcher(process->agent);
-    if (launcher == NULL)
-        return;
-    cfg.target = launcher->detect.target;
-    cfg.every = launcher->detect.probe_every;
-    cfg.timeout = launcher->detect.probe_timeout;
+    detect = find_detect(process);
+    cfg.target = detect->target;
+    cfg.every = detect->probe_every;
+    cfg.timeout = detect->probe_timeout;
     cfg.server = process->pid;
     process->evidence.probe = link_probe_new(&link->loop, &cfg);
 }
@@ -275,11 +297,24 @@ static void tell_suspicion(struct link_process *process, const struct hf_detecto
     link_blackbox_done(&box);
 }
 
+/* What a link before this one suspected is taken back when we know enough of it. */
+static void clear_doubts(struct link_process *process, const struct hf_detector_verdict *v,
+                         hf_ms now)
+{
+    struct link_evidence *evidence = &process->evidence;
+
+    if (!evidence->doubts || v->state != HF_DETECTOR_WELL ||
+        !hf_detector_is_known(&evidence->detector, &evidence->policy, now))
+        return;
+    evidence->doubts = !link_process_tell_suspicion(process, HF_PROCESS_CLEARED, NULL);
+}
+
 static void tell_verdict(struct link_process *process, const struct hf_detector_verdict *v,
                          hf_ms now)
 {
     struct link_evidence *evidence = &process->evidence;
 
+    clear_doubts(process, v, now);
     if (v->state == HF_DETECTOR_WELL && evidence->told != HF_DETECTOR_WELL &&
         link_process_tell_suspicion(process, HF_PROCESS_CLEARED, NULL)) {
         log_verdict(process, "cleared", hf_source_name(evidence->told_source),
@@ -349,6 +384,24 @@ static void count_missed_beats(struct link_process *process, bool can_judge, hf_
         (void)!link_ask_report(process, NULL, NULL, &ignored); /* the next one says it, too */
 }
 
+/* What the next link has to know of it. */
+static void remember(struct link_process *process, hf_ms now)
+{
+    const struct hf_detector *detector = &process->evidence.detector;
+    struct link_judged *judged = &process->judged;
+    uint8_t used = hf_detector_get_used(detector);
+    hf_ms announced =
+        detector->announced_until != 0 ? detector->announced_until - now + hf_clock_wall() : 0;
+
+    if (used == judged->used && detector->watchdog == judged->watchdog &&
+        llabs(announced - judged->announced_wall) < TICK_MS)
+        return;
+    judged->used = used;
+    judged->watchdog = detector->watchdog;
+    judged->announced_wall = announced;
+    (void)link_remember(process); /* without it, it is judged by less */
+}
+
 static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us, hf_ms now)
 {
     struct link_evidence *evidence = &process->evidence;
@@ -363,6 +416,7 @@ static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us
     }
     need_probe(process);
     count_missed_beats(process, us->can_judge, now);
+    remember(process, now);
     look_at_process(process, now);
     verdict = hf_detector_look(detector, &evidence->policy, us, now);
     if (verdict.state != HF_DETECTOR_WELL)

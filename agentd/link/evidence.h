@@ -32,6 +32,7 @@ struct link_evidence {
     struct hf_detector_policy policy;
     bool ends;      /* who is frozen is ended */
     bool probes;    /* it is asked from outside */
+    bool doubts;    /* what a link before this one suspected may still hold */
     hf_ms beat_due; /* when the next heartbeat is missed; 0: it never sent one */
     struct link_proc proc;
     hf_ms lost;                  /* time that was not its own, since its last sign of life */
@@ -45,8 +46,8 @@ int link_watch_open(struct link *link) HF_MUST_CHECK;
 void link_watch_close(struct link *link);
 void link_watch_wake(struct link *link); /* there is a process that is to be looked at */
 
-/* How often a process of this agent is asked once it answers; 0: nobody knows any more. */
-hf_ms link_evidence_get_ping(const struct link_agent *agent);
+/* How often the process is asked once it answers; 0: nobody knows any more. */
+hf_ms link_evidence_get_ping(const struct link_process *process);
 
 /* Nobody asks it any more. */
 void link_evidence_done(struct link_process *process);

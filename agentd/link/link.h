@@ -19,6 +19,7 @@
 #include "agentd/link/bucket.h"
 #include "agentd/link/channel.h"
 #include "agentd/link/evidence.h"
+#include "agentd/link/judged.h"
 #include "agentd/link/kept.h"
 #include "agentd/link/memo.h"
 #include "agentd/link/nudge.h"
@@ -72,6 +73,7 @@ struct link_process {
     char told_task[HF_NAME_SIZE];  /* the last that they were told waits; "": none does */
     char told_nudge[HF_NAME_SIZE]; /* the last inquiry that they were told of; "": none */
     uint64_t pings, pongs;         /* the newest that was sent, and that was answered */
+    struct link_judged judged;
     struct link_evidence evidence;
     struct link_nudge nudge;
     struct link_resume *resume; /* what it goes on from, until it adds to it; may be NULL */

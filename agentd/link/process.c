@@ -69,6 +69,7 @@ void link_process_let(struct link_process *process)
     if (--process->holders > 0 || !process->freed)
         return;
     link_resume_forget(process);
+    link_judged_done(&process->judged);
     free(process);
 }
 
@@ -139,7 +140,7 @@ static struct hf_event news_of(const struct link_process *process, enum hf_proce
                                                .news = news,
                                                .pid = process->pid,
                                                .start_time = (int64_t)process->start_time,
-                                               .ping = link_evidence_get_ping(process->agent) };
+                                               .ping = link_evidence_get_ping(process) };
     return event;
 }
 
@@ -307,8 +308,7 @@ static void hand_over_spare(struct link_process *spare, struct hf_node_held *hel
 
 struct hf_node_held link_process_get_held(const struct link_agent *agent)
 {
-    struct hf_node_held held = { .ping = link_evidence_get_ping(agent),
-                                 .started = agent->started,
+    struct hf_node_held held = { .started = agent->started,
                                  .spec_written = agent->spec_written };
     struct link_process *best = NULL;
 
@@ -323,6 +323,7 @@ struct hf_node_held link_process_get_held(const struct link_agent *agent)
         if (p != best && p->state == AGENTD_STATE_HELD && !link_process_is_abandoned(p))
             hand_over_spare(p, &held);
     }
+    held.ping = link_evidence_get_ping(best);
     held.instance_id = best->who.instance;
     held.pid = best->pid;
     held.start_time = (int64_t)best->start_time;
@@ -484,7 +485,9 @@ static int make_process(struct link_agent *agent, const struct link_launcher *la
     process = add_process(agent, act->instance_id);
     if (process == NULL)
         return HF_ENOMEM;
-    rc = make_token(process->token);
+    rc = link_judged_begin(&process->judged, &launcher->detect);
+    if (rc == HF_OK)
+        rc = make_token(process->token);
     if (rc == HF_OK)
         rc = spawn(process, launcher);
     if (rc == HF_OK) {

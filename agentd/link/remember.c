@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "schema/json.h"
 
-/* Of a process: its token, its first life, what it was asked, whether it leaves, and the spec
- * that it was made of, each on a line of its own. */
+/* Of a process: its token, its first life, what it was asked, whether it leaves, how it is
+ * judged, and the spec that it was made of, each on a line of its own. */
 
 #define BORN   "born "
 #define LEAVES "leave "
@@ -46,6 +46,7 @@ bool link_remember(struct link_process *process)
         hf_buf_printf(&blob, BORN "%" PRId64 "\n", process->born);
     put_nudge(process, &blob);
     put_leave(process, &blob);
+    link_judged_format(&process->judged, &blob);
     /* A spec that does not fit is in etcd, too. */
     if (process->agent->spec != NULL &&
         hf_json_encode(&process->agent->spec->base, &blob) != HF_OK)
@@ -109,6 +110,8 @@ void link_remember_read(struct link_process *process, const char *blob)
             link_nudge_parse(&process->nudge, line + strlen(NUDGE));
         else if (strncmp(line, LEAVES, strlen(LEAVES)) == 0)
             read_leave(process, line + strlen(LEAVES), len - strlen(LEAVES));
+        else
+            (void)link_judged_read(&process->judged, line, len);
         line += len;
     }
     read_spec(process->agent, line);

@@ -37,6 +37,7 @@ struct hf_detector_policy hf_detector_policy_for(enum hf_detector_profile profil
         .ping_answer = PINGS[profile].answer,
         .ping_misses = PINGS[profile].misses,
         .ping_idle = 60000,
+        .ping_return = 10000,
         .heartbeat = 30000,
         .beat_misses = 3,
         .watchdog = 30000,
@@ -79,7 +80,7 @@ int hf_detector_policy_check(const struct hf_detector_policy *p, const char **re
 
 void hf_detector_init(struct hf_detector *d, hf_ms now)
 {
-    *d = (struct hf_detector){ .shape_since = now, .active_at = now, .turn = 1 };
+    *d = (struct hf_detector){ .shape_since = now, .active_at = now, .begun = now, .turn = 1 };
 }
 
 static void sample(struct hf_detector_heard *heard, hf_ms interval)
@@ -112,7 +113,32 @@ void hf_detector_on_activity(struct hf_detector *d, hf_ms now)
             d->heard[i].skip = true; /* it was too long to be usual */
     }
     d->active_at = now;
+    d->active = true;
     d->missed = 0;
+}
+
+void hf_detector_recall(struct hf_detector *d, uint8_t used, hf_ms now)
+{
+    for (enum hf_source s = HF_SOURCE_PING; s <= HF_SOURCE_HEARTBEAT; s++) {
+        if ((used & 1U << s) == 0 || d->heard[s].used)
+            continue;
+        d->heard[s].used = d->heard[s].skip = true;
+        d->heard[s].at = now;
+    }
+    d->probe_used = d->probe_used || (used & 1U << HF_SOURCE_PROBE) != 0;
+    if ((used & 1U << HF_SOURCE_PING) != 0 && !d->listens)
+        d->awaited = now;
+}
+
+uint8_t hf_detector_get_used(const struct hf_detector *d)
+{
+    uint8_t used = d->probe_used ? 1U << HF_SOURCE_PROBE : 0;
+
+    for (enum hf_source s = HF_SOURCE_PING; s <= HF_SOURCE_HEARTBEAT; s++) {
+        if (d->heard[s].used)
+            used |= (uint8_t)(1U << s);
+    }
+    return used;
 }
 
 /* What we owe it explains nothing any more. */
@@ -145,6 +171,7 @@ void hf_detector_on_answered(struct hf_detector *d, const struct hf_detector_pol
 void hf_detector_on_listens(struct hf_detector *d, bool listens, hf_ms now)
 {
     d->listens = listens;
+    d->awaited = 0;
     d->ping_out = false;
     d->missed = 0;
     d->ping_next = now;
@@ -178,7 +205,7 @@ void hf_detector_on_beat(struct hf_detector *d, enum hf_source source, hf_ms now
 void hf_detector_on_probe(struct hf_detector *d, bool good, hf_ms now)
 {
     if (good)
-        d->probe_used = true;
+        d->probe_used = d->probed = true;
     if (!good && d->probe_failed == 0)
         d->probe_since = now;
     d->probe_failed = good ? 0 : d->probe_failed + 1;
@@ -207,6 +234,8 @@ void hf_detector_begin_anew(struct hf_detector *d, hf_ms now)
     d->ping_out = false;
     d->ping_next = now;
     d->shape_since = now;
+    if (d->awaited != 0)
+        d->awaited = now;
 }
 
 void hf_detector_announce(struct hf_detector *d, hf_ms until, hf_ms now)
@@ -240,6 +269,8 @@ void hf_detector_on_lost(struct hf_detector *d, hf_ms lost, hf_ms now)
         d->heard[i].at = earlier(d->heard[i].at + lost, now);
     }
     d->active_at = earlier(d->active_at + lost, now);
+    if (d->awaited != 0)
+        d->awaited = earlier(d->awaited + lost, now);
     if (d->ping_out)
         d->ping_at = earlier(d->ping_at + lost, now);
 }
@@ -342,6 +373,32 @@ static struct hf_detector_verdict look_at_pings(const struct hf_detector *d,
     return v;
 }
 
+/* It is up again, and does not want to be asked any more. */
+static void take_leave(struct hf_detector *d, const struct hf_detector_policy *p, hf_ms now)
+{
+    if (d->awaited == 0 || !d->active || now < last_sign(d, HF_SOURCE_PING) + p->ping_return)
+        return;
+    d->awaited = 0;
+    d->heard[HF_SOURCE_PING].used = false;
+}
+
+/* It answered who watched it before, and nothing was heard of it since. */
+static struct hf_detector_verdict look_for_return(const struct hf_detector *d,
+                                                  const struct hf_detector_policy *p,
+                                                  hf_ms factor, hf_ms now)
+{
+    hf_ms suspect_at = d->awaited + p->ping_return * factor;
+    hf_ms frozen_at = suspect_at + p->ping_return / 2 * factor;
+
+    if (d->active)
+        return found(HF_DETECTOR_WELL, HF_SOURCE_PING, 0, d->awaited,
+                     last_sign(d, HF_SOURCE_PING) + p->ping_return);
+    if (now < suspect_at)
+        return found(HF_DETECTOR_WELL, HF_SOURCE_PING, 0, d->awaited, suspect_at);
+    return found(now < frozen_at ? HF_DETECTOR_SUSPECT : HF_DETECTOR_FROZEN, HF_SOURCE_PING, 0,
+                 d->awaited, now < frozen_at ? frozen_at : HF_DETECTOR_NEVER);
+}
+
 static struct hf_detector_verdict look_at_beats(const struct hf_detector *d,
                                                 const struct hf_detector_policy *p,
                                                 enum hf_source source, hf_ms factor, hf_ms now)
@@ -412,7 +469,9 @@ static struct hf_detector_verdict weigh_all(const struct hf_detector *d,
         found(HF_DETECTOR_WELL, HF_SOURCES, 0, now, HF_DETECTOR_NEVER);
 
     if (d->heard[HF_SOURCE_PING].used && !explained)
-        weigh(&worst, look_at_pings(d, p, now), p);
+        weigh(&worst,
+              d->awaited != 0 ? look_for_return(d, p, factor, now) : look_at_pings(d, p, now),
+              p);
     for (enum hf_source s = HF_SOURCE_WATCHDOG; s <= HF_SOURCE_HEARTBEAT; s++) {
         if (d->heard[s].used && !explained)
             weigh(&worst, look_at_beats(d, p, s, factor, now), p);
@@ -468,6 +527,7 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
         d->suspect_at = 0;
         return found(HF_DETECTOR_WELL, HF_SOURCES, 0, now, us->at);
     }
+    take_leave(d, p, now);
     count_misses(d, p, factor, explained, now);
     v = weigh_all(d, p, factor, explained, now);
     temper(d, p, factor, &v, now);
@@ -483,4 +543,20 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
     if (v.at < now)
         v.at = now;
     return v;
+}
+
+bool hf_detector_is_known(const struct hf_detector *d, const struct hf_detector_policy *p,
+                          hf_ms now)
+{
+    if (d->probe_used && !d->probed)
+        return false; /* nothing else refutes what a probe has found */
+    if (d->active)
+        return true;
+    if (d->awaited != 0)
+        return false;
+    for (enum hf_source s = HF_SOURCE_WATCHDOG; s <= HF_SOURCE_HEARTBEAT; s++) {
+        if (d->heard[s].used)
+            return false; /* the next beat shows it, or that none comes */
+    }
+    return d->shape == HF_PROCESS_GOES && now - d->begun > p->still_after;
 }

@@ -57,6 +57,7 @@ struct hf_detector_policy {
     hf_ms ping_answer;     /* ... has so long to answer, ... */
     uint32_t ping_misses;  /* ... and is frozen when so many in a row were not answered */
     hf_ms ping_idle;       /* who never answered one is asked so often */
+    hf_ms ping_return;     /* who did, of another watcher, has so long to listen again */
     hf_ms heartbeat;       /* the interval that it is asked for, ... */
     uint32_t beat_misses;  /* ... of which so many may be missing */
     hf_ms watchdog;        /* WATCHDOG=1 is due within; 0: it is not promised */
@@ -124,9 +125,13 @@ struct hf_detector {
     struct hf_detector_heard heard[HF_SOURCE_HEARTBEAT + 1];
     hf_ms announced_until; /* 0: nothing is announced */
     bool listens;          /* it can be asked */
-    bool ping_out;         /* it was, and did not answer yet */
-    hf_ms ping_at;         /* when it was asked last, ... */
-    hf_ms ping_next;       /* ... and is next */
+    hf_ms awaited;         /* since then it is to listen again; 0: it is not */
+    bool active;           /* it did something itself since the beginning, ... */
+    bool probed;           /* ... and was asked from outside, with a good answer */
+    hf_ms begun;
+    bool ping_out;   /* it was, and did not answer yet */
+    hf_ms ping_at;   /* when it was asked last, ... */
+    hf_ms ping_next; /* ... and is next */
     uint32_t missed;
     uint32_t probe_failed; /* in a row, ... */
     hf_ms probe_since;     /* ... since then */
@@ -150,6 +155,11 @@ struct hf_detector_debt {
 
 /* Begins at `now`, with nothing heard. */
 void hf_detector_init(struct hf_detector *d, hf_ms now);
+
+/* What it had used (bits 1 << source) before somebody else ceased to watch it counts from now
+ * on; who answered pings is expected to listen again. */
+void hf_detector_recall(struct hf_detector *d, uint8_t used, hf_ms now);
+uint8_t hf_detector_get_used(const struct hf_detector *d); /* the same bits */
 
 /* It can be asked (it listens), or cannot any more. */
 void hf_detector_on_listens(struct hf_detector *d, bool listens, hf_ms now);
@@ -187,6 +197,11 @@ void hf_detector_begin_anew(struct hf_detector *d, hf_ms now);
 struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
                                             const struct hf_detector_policy *p,
                                             const struct hf_tilt_view *us, hf_ms now);
+
+/* Enough was heard of it, or looked at, since the beginning to say that it is well, where it is
+ * not suspect. */
+bool hf_detector_is_known(const struct hf_detector *d, const struct hf_detector_policy *p,
+                          hf_ms now);
 
 /* How unlikely it is that nothing was heard for `silence`, where `pause` more than usual is
  * nothing special; 0 to 300. `expected` stands for what is not known yet. */

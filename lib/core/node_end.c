@@ -12,7 +12,7 @@ void hf_node_forget_process(struct node_agent *a)
     a->pid = 0;
     a->ready = a->frozen = a->settled = a->unadopted = a->tasks_read = a->adopt_again = false;
     a->leaving = a->unwell = a->suspected = a->has_progress = a->has_reported = false;
-    a->said_new = a->suspicion_new = a->telling = false;
+    a->said_new = a->suspicion_new = a->telling = a->cleared = false;
     a->blind = a->doubtful = false;
     a->end = END_NONE;
     a->asked = ASKED_NOTHING;
@@ -303,6 +303,7 @@ static int on_suspicion(struct hf_node *node, struct node_agent *a,
 
 static void on_cleared(struct node_agent *a)
 {
+    a->cleared = true;
     if (a->end == END_UNWELL || a->suspicion == NULL)
         return; /* it was told to end */
     hf_json_free(a->suspicion);

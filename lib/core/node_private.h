@@ -331,6 +331,7 @@ struct node_agent {
     bool chain_waited;
     bool leaving;
     bool unwell;
+    bool cleared; /* it is well, whatever a link before this one has suspected */
     bool core;
     bool alert_stuck;
     bool said_new;

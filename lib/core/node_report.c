@@ -297,10 +297,10 @@ static hf_ms quiet_distance(const struct hf_node *node, const struct node_agent 
     return beat < quiet ? beat : quiet;
 }
 
-/* What a link before this one suspected, we do not: we have just begun to look. */
+/* What a link before this one suspected stands until we know better. */
 static bool is_cleared(const struct node_agent *a)
 {
-    const Holdfast__V1__Report *old = a->blind ? find_own(a) : NULL;
+    const Holdfast__V1__Report *old = a->blind && a->cleared ? find_own(a) : NULL;
 
     return old != NULL && old->suspicion != NULL && a->suspicion == NULL;
 }

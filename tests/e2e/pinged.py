@@ -2,13 +2,14 @@
 
     SIGUSR1  it computes without an end      SIGUSR2  it waits for what never comes
 
-With `watchdog` as its argument it feeds a watchdog instead, with `extend` for as long as it has not asked
-for time. With `busy` it announces that it is busy for a while after its third ping, answers nothing
-meanwhile, and goes on; with `late` it does not go on. With `deaf` it does not listen any more from then on;
-with `claim` it waits for a task then, and with `submit` for the answer to each one that it submits, which
-SIGUSR1 makes it do instead.
+With `watchdog` as its argument it feeds a watchdog instead, with `slow` every five seconds, with `own`
+likewise after it has set that to twenty, and with `extend` for as long as it has not asked for time. With
+`busy` it announces that it is busy for a while after its third ping, answers nothing meanwhile, and goes on;
+with `late` it does not go on. With `deaf` it does not listen any more from then on; with `claim` it waits for
+a task then, and with `submit` for the answer to each one that it submits, which SIGUSR1 makes it do instead.
 """
 
+import contextlib
 import datetime
 import json
 import os
@@ -21,9 +22,14 @@ MODE = sys.argv[1] if len(sys.argv) > 1 else "ping"
 
 
 def connect():
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(os.environ["HOLDFAST_SOCKET"])
-    return connection
+    while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(os.environ["HOLDFAST_SOCKET"])
+            return connection
+        except OSError:  # there is no link for a moment
+            connection.close()
+            time.sleep(0.1)
 
 
 def request(connection, method, path, body=""):
@@ -33,9 +39,9 @@ def request(connection, method, path, body=""):
 
 
 def post(path, body):
-    with connect() as connection:
+    with connect() as connection, contextlib.suppress(OSError):  # a link may die meanwhile
         request(connection, "POST", path, json.dumps(body))
-        return connection.recv(4096)
+        connection.recv(4096)
 
 
 def spin(*_):
@@ -73,11 +79,18 @@ def submit(*_):
     print("submitted", flush=True)
 
 
+def lines():
+    """Of its events; from link to link, unless it does not want to."""
+    while True:
+        with connect() as stream, contextlib.suppress(OSError):
+            request(stream, "GET", "/v1/events")
+            yield from stream.makefile()
+
+
 def listen():
-    stream = connect()
-    request(stream, "GET", "/v1/events")
     pings = 0
-    for line in stream.makefile():
+    stream = lines()
+    for line in stream:
         if line.startswith("data:") and '"id"' in line:
             post("/v1/pong", {"id": json.loads(line[5:])["id"]})
             pings += 1
@@ -96,10 +109,12 @@ def listen():
 
 
 def feed():
-    interval = int(os.environ["WATCHDOG_USEC"]) / 2e6
+    interval = int(os.environ["WATCHDOG_USEC"]) / 2e6 if MODE in ("watchdog", "extend") else 5
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.connect(os.environ["NOTIFY_SOCKET"])
     notify.send(b"READY=1\nSTATUS=feeding")
+    if MODE == "own":
+        notify.send(b"WATCHDOG_USEC=20000000")
     for _ in range(3):
         notify.send(b"WATCHDOG=1")
         print("fed", flush=True)
@@ -116,7 +131,7 @@ def feed():
 
 signal.signal(signal.SIGUSR1, submit if MODE == "submit" else spin)
 signal.signal(signal.SIGUSR2, block)
-if MODE in ("watchdog", "extend"):
+if MODE in ("watchdog", "extend", "slow", "own"):
     feed()
 else:
     listen()

@@ -223,6 +223,89 @@ START_TEST(who_does_not_listen_any_more_is_not_judged_by_pings)
 }
 END_TEST
 
+/* Somebody else has watched it before. */
+
+static void begin_again(unsigned used)
+{
+    begin(HF_DETECTOR_DEFAULT);
+    hf_detector_recall(&d, (uint8_t)used, now);
+    ck_assert_uint_eq(hf_detector_get_used(&d), used);
+}
+
+START_TEST(who_answered_before_and_does_not_listen_again_is_frozen)
+{
+    begin_again(1U << HF_SOURCE_PING);
+    pass(60 * S, -1);
+    ck_assert_int_ge(suspect_at, 1010 * S);
+    ck_assert_int_ge(frozen_at, 1015 * S);
+    ck_assert_int_le(frozen_at, 1016 * S);
+    ck_assert_int_eq(last.source, HF_SOURCE_PING);
+    ck_assert(!hf_detector_is_known(&d, &policy, now));
+}
+END_TEST
+
+START_TEST(who_listens_again_and_does_not_answer_is_frozen)
+{
+    begin_again(1U << HF_SOURCE_PING);
+    pass(8 * S, -1);
+    (void)hf_detector_on_asked(&d, now);
+    hf_detector_on_answer(&d, &policy, now);
+    hf_detector_on_listens(&d, true, now);
+    ck_assert(hf_detector_is_known(&d, &policy, now));
+    pass(6 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+}
+END_TEST
+
+START_TEST(who_goes_on_and_does_not_want_to_be_asked_again_is_well)
+{
+    begin_again(1U << HF_SOURCE_PING);
+    pass(8 * S, -1);
+    hf_detector_on_activity(&d, now);
+    pass(600 * S, -1);
+    ck_assert_int_eq(suspect_at, 0);
+    ck_assert_uint_eq(hf_detector_get_used(&d), 0);
+}
+END_TEST
+
+START_TEST(a_watchdog_that_was_fed_before_is_due_once_more)
+{
+    begin_again(1U << HF_SOURCE_WATCHDOG);
+    pass(24 * S, -1);
+    ck_assert_int_eq(suspect_at, 0);
+    ck_assert(!hf_detector_is_known(&d, &policy, now));
+    pass(30 * S, -1);
+    ck_assert_int_ge(frozen_at, 1030 * S);
+}
+END_TEST
+
+START_TEST(a_probe_that_was_good_before_may_convict)
+{
+    begin_again(1U << HF_SOURCE_PROBE);
+    for (int i = 0; i < 3; i++) {
+        pass(2 * S, -1);
+        hf_detector_on_probe(&d, false, now);
+    }
+    pass(2 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+    ck_assert(!hf_detector_is_known(&d, &policy, now));
+    hf_detector_on_probe(&d, true, now);
+    hf_detector_on_activity(&d, now);
+    ck_assert(hf_detector_is_known(&d, &policy, now));
+}
+END_TEST
+
+START_TEST(who_is_judged_by_its_process_alone_is_known_after_a_look)
+{
+    begin_again(0);
+    ck_assert(!hf_detector_is_known(&d, &policy, now));
+    pass(3 * S, -1);
+    ck_assert(hf_detector_is_known(&d, &policy, now));
+    hf_detector_on_shape(&d, HF_PROCESS_STOPPED, now);
+    ck_assert(!hf_detector_is_known(&d, &policy, now));
+}
+END_TEST
+
 START_TEST(what_it_announced_explains_silence_until_its_end)
 {
     begin(HF_DETECTOR_DEFAULT);
@@ -703,6 +786,12 @@ int main(void)
     tcase_add_test(t, one_miss_is_never_a_failure);
     tcase_add_test(t, activity_refutes_missing_answers);
     tcase_add_test(t, who_does_not_listen_any_more_is_not_judged_by_pings);
+    tcase_add_test(t, who_answered_before_and_does_not_listen_again_is_frozen);
+    tcase_add_test(t, who_listens_again_and_does_not_answer_is_frozen);
+    tcase_add_test(t, who_goes_on_and_does_not_want_to_be_asked_again_is_well);
+    tcase_add_test(t, a_watchdog_that_was_fed_before_is_due_once_more);
+    tcase_add_test(t, a_probe_that_was_good_before_may_convict);
+    tcase_add_test(t, who_is_judged_by_its_process_alone_is_known_after_a_look);
     tcase_add_test(t, what_it_announced_explains_silence_until_its_end);
     tcase_add_test(t, what_is_said_to_be_over_explains_nothing);
     tcase_add_test(t, an_answer_that_we_owe_explains_silence_until_it_is_there);

@@ -139,6 +139,23 @@ START_TEST(a_new_link_keeps_the_progress_that_was_written)
 }
 END_TEST
 
+START_TEST(what_was_suspected_stands_until_a_new_link_knows_better)
+{
+    running();
+    put("agents/a/report",
+        "{\"incarnation\":{\"leaseId\":\"42\",\"createRevision\":\"104\"},"
+        "\"suspicion\":{\"kind\":\"ping\",\"why\":\"a ping is not answered\"}}");
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    wait(100000);
+    has("agents/a/report", "a ping is not answered");
+    news("a", HF_PROCESS_CLEARED, 0, NULL);
+    wait(1000);
+    ck_assert_ptr_null(strstr(get("agents/a/report"), "suspicion"));
+}
+END_TEST
+
 START_TEST(a_new_link_with_a_new_lease_rejoins)
 {
     running();
@@ -607,6 +624,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_new_link_knows_who_said_goodbye);
     tcase_add_test(t, who_said_goodbye_to_another_link_and_stays_is_ended);
     tcase_add_test(t, a_new_link_keeps_the_progress_that_was_written);
+    tcase_add_test(t, what_was_suspected_stands_until_a_new_link_knows_better);
     tcase_add_test(t, a_new_link_registers_a_life_again_that_etcd_has_forgotten);
     tcase_add_test(t, a_new_link_serves_a_start_though_etcd_has_forgotten_the_life_before);
     tcase_add_test(t, a_new_link_with_a_new_lease_rejoins);
