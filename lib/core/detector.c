@@ -114,7 +114,7 @@ void hf_detector_on_activity(struct hf_detector *d, hf_ms now)
     }
     d->active_at = now;
     d->active = true;
-    d->missed = 0;
+    d->missed = d->probe_alone = 0;
 }
 
 void hf_detector_recall(struct hf_detector *d, uint8_t used, hf_ms now)
@@ -209,6 +209,7 @@ void hf_detector_on_probe(struct hf_detector *d, bool good, hf_ms now)
     if (!good && d->probe_failed == 0)
         d->probe_since = now;
     d->probe_failed = good ? 0 : d->probe_failed + 1;
+    d->probe_alone = good ? 0 : d->probe_alone + 1;
 }
 
 void hf_detector_on_shape(struct hf_detector *d, enum hf_process_shape shape, hf_ms now)
@@ -230,7 +231,7 @@ void hf_detector_begin_anew(struct hf_detector *d, hf_ms now)
         if (d->heard[i].at < now)
             d->heard[i].at = now;
     }
-    d->missed = d->probe_failed = 0;
+    d->missed = d->probe_failed = d->probe_alone = 0;
     d->ping_out = false;
     d->ping_next = now;
     d->shape_since = now;
@@ -429,8 +430,7 @@ look_at_probes(const struct hf_detector *d, const struct hf_detector_policy *p, 
     /* Who has not served yet may need a while to begin. */
     if (d->probe_failed == 0 || (!d->probe_used && d->probe_failed < p->probe_misses))
         v.state = HF_DETECTOR_WELL;
-    else if (d->probe_used && d->probe_failed >= p->probe_misses * factor &&
-             d->active_at < d->probe_since)
+    else if (d->probe_used && d->probe_alone >= p->probe_misses * factor)
         v.state = HF_DETECTOR_FROZEN;
     v.missed = d->probe_failed;
     return v;

@@ -134,7 +134,8 @@ struct hf_detector {
     hf_ms ping_next; /* ... and is next */
     uint32_t missed;
     uint32_t probe_failed; /* in a row, ... */
-    hf_ms probe_since;     /* ... since then */
+    hf_ms probe_since;     /* ... since then, ... */
+    uint32_t probe_alone;  /* ... and since it did something itself */
     hf_ms active_at;       /* when it last did something itself */
     bool probe_used;
     enum hf_process_shape shape;
