@@ -90,7 +90,7 @@ static void say(struct link_call *call, link_reply_fn fn)
         link_call_error(call, rc, NULL);
 }
 
-static void take_heartbeat(struct link_call *call, bool speaks)
+static void take_heartbeat(struct link_call *call, bool beats)
 {
     ProtobufCMessage *message;
     const Holdfast__V1__Heartbeat *beat;
@@ -106,20 +106,22 @@ static void take_heartbeat(struct link_call *call, bool speaks)
         link_call_error(call, rc, err.text);
         return;
     }
-    call->process->said.speaks |= speaks;
-    link_evidence_on_heartbeat(call->process);
+    if (beats)
+        link_evidence_on_heartbeat(call->process);
+    call->process->said.beats |= beats;
+    call->process->said.speaks |= !beats;
     say(call, on_said);
 }
 
 void link_call_heartbeat(struct link_call *call)
 {
-    take_heartbeat(call, false);
+    take_heartbeat(call, true);
 }
 
-/* What it does speaks for it, also where it is the same as before. */
+/* What it does speaks for it, also where it is the same as before; and promises nothing. */
 void link_call_activity(struct link_call *call)
 {
-    take_heartbeat(call, true);
+    take_heartbeat(call, false);
 }
 
 static void on_state_said(const struct hf_intent_reply *reply, void *arg)

@@ -51,6 +51,9 @@ int link_detect_complete(struct link_detect *detect, struct hf_error *err)
                                 "detect.by: \"%s\" is none of ping, watchdog, heartbeat, probe",
                                 detect->by.items[i]);
     }
+    if (detect->watchdog != 0 && detect->watchdog < LINK_DETECT_WATCHDOG_MIN_MS)
+        return hf_error_set(err, HF_EINVAL,
+                            "detect.watchdog: at least 1s, or 0s for none at all");
     rc = complete_probe(detect, err);
     if (rc == HF_OK && !others && !detect->has_probe)
         return hf_error_set(err, HF_EINVAL,

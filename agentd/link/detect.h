@@ -24,6 +24,7 @@ extern const char *const LINK_DETECT_PROFILES[];
 extern const char *const LINK_DETECT_ENDS[];
 #define LINK_DETECT_BY       "ping,watchdog,probe"
 #define LINK_DETECT_WATCHDOG "30s"
+enum { LINK_DETECT_WATCHDOG_MIN_MS = 1000 /* we do not look more often */ };
 
 /* HF_EINVAL with a sentence when a word is none, or there is nothing at an address to ask. */
 int link_detect_complete(struct link_detect *detect, struct hf_error *err) HF_MUST_CHECK;

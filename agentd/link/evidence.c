@@ -1,6 +1,5 @@
 #include "agentd/link/evidence.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "agentd/link/api.h"
@@ -10,32 +9,16 @@
 #include "base/log.h"
 
 enum {
-    TICK_MS = 1000,         /* at the latest */
-    SOON_MS = 20,           /* and not sooner; */
-    GRID_MS = 50,           /* what is due at nearly the same time is done at once */
-    SUSPECT_MS = 250,       /* who is suspect is looked at so often, ... */
-    CLOSE_MS = 60000,       /* ... for so long, */
-    PROCESS_MS = 2000,      /* and the process of anybody else */
-    LOST_MAX_MS = 30000,    /* what starves for longer has too many threads itself */
-    WATCHDOG_MIN_MS = 1000, /* shorter ones would be missed by whoever is asked to watch */
-    MOST_BOXES = 4,         /* that are filled in one turn: the lease waits behind them */
+    TICK_MS = 1000,      /* at the latest */
+    SOON_MS = 20,        /* and not sooner; */
+    GRID_MS = 50,        /* what is due at nearly the same time is done at once */
+    SUSPECT_MS = 250,    /* who is suspect is looked at so often, ... */
+    CLOSE_MS = 60000,    /* ... for so long, */
+    PROCESS_MS = 2000,   /* and the process of anybody else */
+    LOST_MAX_MS = 30000, /* what starves for longer has too many threads itself */
+    WATCHDOG_MAX_MS = 86400000,
+    MOST_BOXES = 4, /* that are filled in one turn: the lease waits behind them */
 };
-
-#define MINUTE_MS    INT64_C(60000)
-#define DAY_MS       (MINUTE_MS * 24 * 60)
-#define STATE_MAX_MS (DAY_MS * 7) /* nothing explains more than that */
-
-/* What is announced without an end lasts so long. */
-static hf_ms length_of(Holdfast__V1__AgentState__Value state)
-{
-    switch (state) {
-    case HOLDFAST__V1__AGENT_STATE__VALUE__busy:
-    case HOLDFAST__V1__AGENT_STATE__VALUE__draining: return 10 * MINUTE_MS;
-    case HOLDFAST__V1__AGENT_STATE__VALUE__parked: return 60 * MINUTE_MS;
-    case HOLDFAST__V1__AGENT_STATE__VALUE__waiting: return DAY_MS;
-    default: return 0;
-    }
-}
 
 static hf_ms now_of(const struct link_process *process)
 {
@@ -74,7 +57,8 @@ static void recall(struct link_process *process, hf_ms now)
     hf_detector_recall(detector, judged->used, now);
     hf_detector_set_watchdog(detector, judged->watchdog);
     if (judged->announced_wall != 0 && left > 0)
-        hf_detector_announce(detector, now + (left < STATE_MAX_MS ? left : STATE_MAX_MS), now);
+        hf_detector_announce(detector,
+                             now + (left < LINK_SAID_MOST_MS ? left : LINK_SAID_MOST_MS), now);
 }
 
 /* What is heard before it is looked at first counts as well. */
@@ -150,55 +134,23 @@ void link_evidence_on_listeners(struct link_process *process)
     wake(process);
 }
 
-static void set_end(struct link_said *said, hf_ms wall)
-{
-    said->has_until = true;
-    said->until_s = wall / 1000;
-    said->until_ns = (int32_t)(wall % 1000) * 1000000;
-}
-
 /* From the wall clock, on which the agent says it, to ours, once. */
 void link_evidence_on_state(struct link_process *process)
 {
-    struct link_said *said = &process->said;
-    hf_ms wall = hf_clock_wall(), length = length_of(said->state);
+    hf_ms length = link_said_settle(&process->said, hf_clock_wall());
 
-    if (length != 0 && said->has_until)
-        length = said->until_s * 1000 + said->until_ns / 1000000 - wall;
-    length = length < 0 ? 0 : length > STATE_MAX_MS ? STATE_MAX_MS : length;
-    if (!said->has_until && length > 0)
-        set_end(said, wall + length);
     hf_detector_announce(need_detector(process), length > 0 ? now_of(process) + length : 0,
                          now_of(process));
     wake(process);
 }
 
-/* Who asks for time is busy, unless it is something of the kind already, and shows so. */
+/* Who asks for time is busy meanwhile, and shows so. */
 static void extend(struct link_process *process, hf_ms length, hf_ms now)
 {
-    struct link_said *said = &process->said;
-
     if (now + length <= process->evidence.detector.announced_until)
         return;
-    if (length_of(said->state) == 0) {
-        said->state = HOLDFAST__V1__AGENT_STATE__VALUE__busy;
-        said->extended = true;
-        (void)snprintf(said->reason, sizeof said->reason, "it asked for time");
-    }
-    set_end(said, hf_clock_wall() + length);
+    link_said_extend(&process->said, hf_clock_wall() + length);
     link_evidence_on_state(process);
-}
-
-/* It goes on after the time that it had asked for. */
-static void end_extension(struct link_process *process, hf_ms now)
-{
-    struct link_said *said = &process->said;
-
-    if (!said->extended || now < process->evidence.detector.announced_until)
-        return;
-    said->state = HOLDFAST__V1__AGENT_STATE__VALUE__ready;
-    said->has_until = said->extended = false;
-    said->reason[0] = '\0';
 }
 
 void link_evidence_on_notice(struct link_process *process)
@@ -212,15 +164,18 @@ void link_evidence_on_notice(struct link_process *process)
     if (said->feeds)
         hf_detector_on_beat(detector, HF_SOURCE_WATCHDOG, now);
     if (said->watchdog_ms != 0)
-        hf_detector_set_watchdog(detector, said->watchdog_ms > WATCHDOG_MIN_MS
-                                               ? said->watchdog_ms
-                                               : WATCHDOG_MIN_MS);
+        hf_detector_set_watchdog(detector, said->watchdog_ms < LINK_DETECT_WATCHDOG_MIN_MS
+                                               ? LINK_DETECT_WATCHDOG_MIN_MS
+                                           : said->watchdog_ms > WATCHDOG_MAX_MS
+                                               ? WATCHDOG_MAX_MS
+                                               : said->watchdog_ms);
     if (said->turns) /* READY or STOPPING */
         link_evidence_on_state(process);
-    if (said->feeds)
-        end_extension(process, now);
+    if (said->feeds && now >= detector->announced_until)
+        link_said_end_extension(said);
     if (said->extend_ms != 0)
-        extend(process, said->extend_ms < STATE_MAX_MS ? said->extend_ms : STATE_MAX_MS, now);
+        extend(process,
+               said->extend_ms < LINK_SAID_MOST_MS ? said->extend_ms : LINK_SAID_MOST_MS, now);
     if (said->gives_up) {
         hf_detector_give_up(detector);
         wake(process);

@@ -86,6 +86,9 @@ int link_probe_parse(const char *text, struct link_probe_target *ret_target,
     if (strlen(end) >= sizeof target.path || strcspn(end, " \t\r\n") != strlen(end) ||
         (target.kind == LINK_PROBE_TCP && *end != '\0'))
         return hf_error_set(err, HF_EINVAL, "\"%s\" has a path that cannot be asked for", text);
+    if (target.kind == LINK_PROBE_GRPC && strlen(end) > LINK_PROBE_SERVICE_MAX + 1)
+        return hf_error_set(err, HF_EINVAL, "\"%s\": a service has a name of at most %d bytes",
+                            text, LINK_PROBE_SERVICE_MAX);
     if (target.kind == LINK_PROBE_HTTP)
         (void)snprintf(target.path, sizeof target.path, "%s", *end != '\0' ? end : "/");
     else if (*end != '\0')

@@ -19,6 +19,8 @@
 #include "base/err.h"
 #include "schema/config.h"
 
+#define LINK_PROBE_SERVICE_MAX 100 /* bytes of the name of a service of gRPC */
+
 enum link_probe_kind { LINK_PROBE_TCP, LINK_PROBE_HTTP, LINK_PROBE_GRPC, LINK_PROBE_EXEC };
 
 struct link_probe_target {

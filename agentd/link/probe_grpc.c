@@ -59,7 +59,7 @@ size_t link_probe_put_health(const struct link_probe_target *target, char *out, 
     char block[300];
     struct out fields = { .at = block, .size = sizeof block };
     struct out all = { .at = out, .size = size };
-    size_t name = strnlen(target->path, 100);
+    size_t name = strnlen(target->path, LINK_PROBE_SERVICE_MAX);
     size_t message = name > 0 ? name + 2 : 0;
 
     put_field(&fields, ":method", "POST");

@@ -54,7 +54,6 @@ int link_said_take_heartbeat(struct link_said *said, const Holdfast__V1__Heartbe
         memcpy(next.task, beat->task, strlen(beat->task) + 1);
     if (beat->status != HOLDFAST__V1__AGENT_STATUS__VALUE__unknown)
         next.status = beat->status;
-    next.beats = true;
     *said = next;
     return HF_OK;
 }
@@ -82,6 +81,65 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
     next.speaks = true;
     *said = next;
     return HF_OK;
+}
+
+#define MINUTE_MS INT64_C(60000)
+#define DAY_MS    (MINUTE_MS * 24 * 60)
+
+/* What is announced without an end lasts so long. */
+static int64_t length_of(Holdfast__V1__AgentState__Value state)
+{
+    switch (state) {
+    case HOLDFAST__V1__AGENT_STATE__VALUE__busy:
+    case HOLDFAST__V1__AGENT_STATE__VALUE__draining: return 10 * MINUTE_MS;
+    case HOLDFAST__V1__AGENT_STATE__VALUE__parked: return 60 * MINUTE_MS;
+    case HOLDFAST__V1__AGENT_STATE__VALUE__waiting: return DAY_MS;
+    default: return 0;
+    }
+}
+
+static void set_end(struct link_said *said, int64_t wall)
+{
+    said->has_until = true;
+    said->until_s = wall / 1000;
+    said->until_ns = (int32_t)(wall % 1000) * 1000000;
+}
+
+int64_t link_said_settle(struct link_said *said, int64_t wall)
+{
+    int64_t length = length_of(said->state);
+    bool keeps = length == 0;
+
+    if (length != 0 && said->has_until) {
+        /* Seconds first: a day in the year 9999 has more milliseconds than one may multiply. */
+        int64_t seconds = said->until_s - wall / 1000;
+
+        keeps = seconds < LINK_SAID_MOST_MS / 1000;
+        length =
+            keeps ? said->until_s * 1000 + said->until_ns / 1000000 - wall : LINK_SAID_MOST_MS;
+    }
+    if (!keeps)
+        set_end(said, wall + length);
+    return length > 0 ? length : 0;
+}
+
+void link_said_extend(struct link_said *said, int64_t until_wall)
+{
+    if (length_of(said->state) == 0) {
+        said->state = HOLDFAST__V1__AGENT_STATE__VALUE__busy;
+        said->extended = true;
+        (void)snprintf(said->reason, sizeof said->reason, "it asked for time");
+    }
+    set_end(said, until_wall);
+}
+
+void link_said_end_extension(struct link_said *said)
+{
+    if (!said->extended)
+        return;
+    said->state = HOLDFAST__V1__AGENT_STATE__VALUE__ready;
+    said->has_until = said->extended = false;
+    said->reason[0] = '\0';
 }
 
 static void take_status(struct link_said *said, const char *text, size_t len)
@@ -116,6 +174,7 @@ static bool take_usec(const char *line, size_t len, const char *name, int64_t *r
 static bool take_turn(struct link_said *said, Holdfast__V1__AgentState__Value state)
 {
     said->state = state;
+    said->reason[0] = '\0'; /* that of the state before */
     said->has_until = said->extended = false;
     said->turns = true;
     return true;

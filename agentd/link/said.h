@@ -45,6 +45,16 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
  * nothing of it is for us. */
 bool link_said_take_notice(struct link_said *said, const char *text);
 
+/* A state that explains silence has an end: one that has none, or a later one than that, gets
+ * it here. Returns for how long it explains silence from now on, in milliseconds; 0: not. */
+#define LINK_SAID_MOST_MS INT64_C(604800000) /* a week */
+int64_t link_said_settle(struct link_said *said, int64_t wall);
+
+/* It asked for time until then: it is busy, unless it announced something of the kind. */
+void link_said_extend(struct link_said *said, int64_t until_wall);
+/* It goes on after that, and is ready again if it was busy for nothing else. */
+void link_said_end_extension(struct link_said *said);
+
 /* What an earlier link wrote of the same process holds where nothing was said since. */
 void link_said_take_report(struct link_said *said, const Holdfast__V1__Report *report);
 

@@ -5,6 +5,7 @@
 
 #define PHI_MAX    300.0
 #define FIRST      2 /* intervals that the first estimate counts as */
+#define HABIT      5 /* intervals that make one */
 #define EVERY_MAX  3600000
 #define BEAT_MAX   86400000
 #define MISSES_MAX 100
@@ -98,7 +99,7 @@ static void hear(struct hf_detector *d, enum hf_source source, hf_ms now)
 {
     struct hf_detector_heard *heard = &d->heard[source];
 
-    if (heard->used && !heard->skip && d->suspect_at == 0)
+    if (heard->used && !heard->skip && (d->doubted & 1U << source) == 0)
         sample(heard, now - heard->at);
     heard->used = true;
     heard->skip = false;
@@ -109,7 +110,7 @@ static void hear(struct hf_detector *d, enum hf_source source, hf_ms now)
 void hf_detector_on_activity(struct hf_detector *d, hf_ms now)
 {
     for (size_t i = 0; i < sizeof d->heard / sizeof d->heard[0]; i++) {
-        if (d->suspect_at != 0 && d->heard[i].at < now)
+        if ((d->doubted & 1U << i) != 0 && d->heard[i].at < now)
             d->heard[i].skip = true; /* it was too long to be usual */
     }
     d->active_at = now;
@@ -365,7 +366,8 @@ static struct hf_detector_verdict look_at_pings(const struct hf_detector *d,
     struct hf_detector_verdict v;
 
     /* Who is unpunctual by habit gets more of them, but not for ever. */
-    if (d->missed >= p->ping_misses && (phi >= p->phi || d->missed >= 2 * p->ping_misses))
+    if (d->missed >= p->ping_misses && (phi >= p->phi || d->missed >= 2 * p->ping_misses ||
+                                        d->heard[HF_SOURCE_PING].count < HABIT))
         state = HF_DETECTOR_FROZEN;
     else if (d->missed > 0)
         state = HF_DETECTOR_SUSPECT;
@@ -449,11 +451,13 @@ static struct hf_detector_verdict look_at_process(const struct hf_detector *d,
 }
 
 /* What convicts counts more than what does not; of two suspicions the first one in the list. */
-static void weigh(struct hf_detector_verdict *worst, struct hf_detector_verdict v,
-                  const struct hf_detector_policy *p)
+static void weigh(struct hf_detector *d, struct hf_detector_verdict *worst,
+                  struct hf_detector_verdict v, const struct hf_detector_policy *p)
 {
     hf_ms at = earlier(worst->at, v.at);
 
+    if (v.state != HF_DETECTOR_WELL)
+        d->doubted |= (uint8_t)(1U << v.source);
     if (v.state == HF_DETECTOR_FROZEN && (p->convicts & 1U << v.source) == 0)
         v.state = HF_DETECTOR_SUSPECT;
     if (v.state > worst->state)
@@ -461,26 +465,28 @@ static void weigh(struct hf_detector_verdict *worst, struct hf_detector_verdict 
     worst->at = at;
 }
 
-static struct hf_detector_verdict weigh_all(const struct hf_detector *d,
+static struct hf_detector_verdict weigh_all(struct hf_detector *d,
                                             const struct hf_detector_policy *p, hf_ms factor,
                                             bool explained, hf_ms now)
 {
     struct hf_detector_verdict worst =
         found(HF_DETECTOR_WELL, HF_SOURCES, 0, now, HF_DETECTOR_NEVER);
 
+    d->doubted = 0;
     if (d->heard[HF_SOURCE_PING].used && !explained)
-        weigh(&worst,
+        weigh(d, &worst,
               d->awaited != 0 ? look_for_return(d, p, factor, now) : look_at_pings(d, p, now),
               p);
     for (enum hf_source s = HF_SOURCE_WATCHDOG; s <= HF_SOURCE_HEARTBEAT; s++) {
         if (d->heard[s].used && !explained)
-            weigh(&worst, look_at_beats(d, p, s, factor, now), p);
+            weigh(d, &worst, look_at_beats(d, p, s, factor, now), p);
     }
     if (!explained)
-        weigh(&worst, look_at_probes(d, p, factor), p);
-    weigh(&worst, look_at_process(d, p, now), p);
+        weigh(d, &worst, look_at_probes(d, p, factor), p);
+    weigh(d, &worst, look_at_process(d, p, now), p);
     if (d->gave_up)
-        weigh(&worst, found(HF_DETECTOR_FROZEN, HF_SOURCE_WATCHDOG, 0, d->active_at, now), p);
+        weigh(d, &worst, found(HF_DETECTOR_FROZEN, HF_SOURCE_WATCHDOG, 0, d->active_at, now),
+              p);
     return worst;
 }
 
@@ -525,6 +531,7 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
     if (!us->can_judge) {
         hf_detector_begin_anew(d, now);
         d->suspect_at = 0;
+        d->doubted = 0;
         return found(HF_DETECTOR_WELL, HF_SOURCES, 0, now, us->at);
     }
     take_leave(d, p, now);

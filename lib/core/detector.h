@@ -141,6 +141,7 @@ struct hf_detector {
     enum hf_process_shape shape;
     hf_ms shape_since;
     hf_ms suspect_at; /* 0: it is not */
+    uint8_t doubted;  /* bits 1 << source: what is suspicious */
     hf_ms watchdog;   /* as the agent has set it; 0: as the policy says */
     bool gave_up;     /* it asked to be taken for frozen */
     uint32_t owed;    /* answers that it waits for, ... */

@@ -164,6 +164,37 @@ START_TEST(who_stops_answering_is_suspect_and_then_frozen)
 }
 END_TEST
 
+/* Also where it is not known yet how punctual it is. */
+START_TEST(who_is_young_is_found_as_soon)
+{
+    hf_ms from;
+
+    begin(PROFILES[_i / 6].profile);
+    hf_detector_on_listens(&d, true, now);
+    pass(_i % 6 * policy.ping_every + LOOK, 10); /* so many answers, and one more */
+    hf_detector_on_answer(&d, &policy, now);
+    from = now;
+    pass(20 * S, -1);
+    ck_assert_int_le(frozen_at - from, PROFILES[_i / 6].frozen + 2 * LOOK);
+    ck_assert_int_ge(frozen_at - suspect_at, policy.warning);
+}
+END_TEST
+
+/* A probe fails for ever, and it goes on. */
+START_TEST(who_is_suspect_for_something_else_has_habits_too)
+{
+    begin(HF_DETECTOR_DEFAULT);
+    hf_detector_on_listens(&d, true, now);
+    hf_detector_on_probe(&d, true, now);
+    hf_detector_on_probe(&d, false, now);
+    look();
+    hf_detector_on_answer(&d, &policy, now);
+    pass(60 * S, 10);
+    ck_assert_int_eq(last.state, HF_DETECTOR_SUSPECT);
+    ck_assert_uint_ge(d.heard[HF_SOURCE_PING].count, 25);
+}
+END_TEST
+
 /* Its habits earn it more misses, but twice as many are enough for anybody. */
 START_TEST(who_is_unpunctual_by_habit_is_found_later)
 {
@@ -782,6 +813,8 @@ int main(void)
     tcase_add_test(t, who_opted_into_nothing_is_well_however_long_it_is_silent);
     tcase_add_test(t, who_does_not_answer_is_asked_once_a_minute);
     tcase_add_loop_test(t, who_stops_answering_is_suspect_and_then_frozen, 0, COUNT(PROFILES));
+    tcase_add_loop_test(t, who_is_young_is_found_as_soon, 0, 6 * COUNT(PROFILES));
+    tcase_add_test(t, who_is_suspect_for_something_else_has_habits_too);
     tcase_add_test(t, who_is_unpunctual_by_habit_is_found_later);
     tcase_add_test(t, one_miss_is_never_a_failure);
     tcase_add_test(t, activity_refutes_missing_answers);

@@ -64,6 +64,8 @@ static const struct {
     { "name: w\ncommand: [true]\ndetect: {by: [probe]}\n", HF_EINVAL,
       "detect.by: names probe alone, and no probe is set" },
     { "name: w\ncommand: [true]\ndetect: {profile: fast}\n", HF_EINVAL, "detect.profile" },
+    { "name: w\ncommand: [true]\ndetect: {watchdog: 999ms}\n", HF_EINVAL,
+      "detect.watchdog: at least 1s, or 0s for none at all" },
     { "name: w\ncommand: [true]\nnudge: {by: [events, pigeon]}\n", HF_EINVAL,
       "nudge.by: \"pigeon\" is none of events, stdin, hook" },
     { "name: w\ncommand: [true]\nnudge: {by: [hook]}\n", HF_EINVAL,

@@ -49,6 +49,9 @@ static const char *const MISTAKES[] = {
     "http://:80/",
     "http://127.0.0.1:80/a b",
     "http://127.0.0.1:80/\r\nX: y",
+    "grpc://127.0.0.1:80/"
+    "a234567890b234567890c234567890d234567890e234567890"
+    "a234567890b234567890c234567890d234567890e2345678901",
 };
 
 START_TEST(what_cannot_be_asked_is_refused)

@@ -58,9 +58,8 @@ START_TEST(what_only_says_that_it_lives_is_told_from_what_says_more)
 {
     ck_assert_int_eq(beat("{\"tokens\":-1}"), HF_EINVAL);
     ck_assert(!said.beats && !said.speaks);
-    ck_assert_int_eq(beat("{}"), HF_OK);
-    ck_assert(said.beats && !said.speaks);
-    said.beats = false;
+    ck_assert_int_eq(beat("{}"), HF_OK); /* whoever took it knows whether that was promised */
+    ck_assert(!said.beats && !said.speaks);
     ck_assert(link_said_take_notice(&said, "STATUS=thinking"));
     ck_assert(!said.beats && !said.speaks);
     ck_assert(link_said_take_notice(&said, "WATCHDOG=1"));
@@ -105,6 +104,39 @@ START_TEST(a_state_has_an_end_and_a_reason_until_the_next)
     ck_assert_int_eq(state("{\"state\":\"ready\"}"), HF_OK);
     expect("\"reason\":\"\"");
     ck_assert(!said.has_until);
+}
+END_TEST
+
+START_TEST(a_turn_has_no_reason_of_the_state_before)
+{
+    ck_assert_int_eq(state("{\"state\":\"parked\",\"reason\":\"rate limit\"}"), HF_OK);
+    ck_assert(link_said_take_notice(&said, _i == 0 ? "READY=1" : "STOPPING=1"));
+    expect("\"reason\":\"\"");
+}
+END_TEST
+
+/* At 1,000,000 s of the wall clock. */
+static const struct {
+    const char *json;
+    int64_t length_s, until_s; /* 0: it has none */
+} ENDS[] = {
+    { "{\"state\":\"ready\"}", 0, 0 },
+    { "{\"state\":\"busy\"}", 600, 1000600 },
+    { "{\"state\":\"draining\"}", 600, 1000600 },
+    { "{\"state\":\"parked\"}", 3600, 1003600 },
+    { "{\"state\":\"waiting\"}", 86400, 1086400 },
+    { "{\"state\":\"busy\",\"until\":\"1970-01-12T13:47:00Z\"}", 20, 1000020 },
+    { "{\"state\":\"busy\",\"until\":\"1970-01-01T00:00:01Z\"}", 0, 1 },
+    { "{\"state\":\"waiting\",\"until\":\"2031-01-01T00:00:00Z\"}", 604800, 1604800 },
+    { "{\"state\":\"parked\",\"until\":\"9999-12-31T00:00:00Z\"}", 604800, 1604800 },
+};
+
+START_TEST(a_state_that_explains_silence_has_an_end_within_a_week)
+{
+    ck_assert_int_eq(state(ENDS[_i].json), HF_OK);
+    ck_assert_int_eq(link_said_settle(&said, 1000000000), ENDS[_i].length_s * 1000);
+    ck_assert_int_eq(said.has_until ? said.until_s : 0, ENDS[_i].until_s);
+    ck_assert_int_eq(link_said_settle(&said, 1000000000), ENDS[_i].length_s * 1000);
 }
 END_TEST
 
@@ -281,6 +313,9 @@ int main(void)
     tcase_add_test(t, what_is_left_out_stays_as_it_was);
     tcase_add_test(t, nothing_was_said);
     tcase_add_test(t, a_state_has_an_end_and_a_reason_until_the_next);
+    tcase_add_loop_test(t, a_turn_has_no_reason_of_the_state_before, 0, 2);
+    tcase_add_loop_test(t, a_state_that_explains_silence_has_an_end_within_a_week, 0,
+                        COUNT(ENDS));
     tcase_add_loop_test(t, a_mistake_changes_nothing, 0, COUNT(BEATS));
     tcase_add_test(t, a_text_that_is_too_long_is_not_cut);
     tcase_add_test(t, a_state_must_be_one);
