@@ -101,6 +101,8 @@ static void take_heartbeat(struct link_call *call, bool beats)
         return;
     beat = (const Holdfast__V1__Heartbeat *)message;
     rc = link_said_take_heartbeat(&call->process->said, beat, &err);
+    if (rc == HF_OK && beat->status != HOLDFAST__V1__AGENT_STATUS__VALUE__unknown)
+        link_evidence_on_status(call->process);
     hf_json_free(message);
     if (rc != HF_OK) {
         link_call_error(call, rc, err.text);

@@ -68,6 +68,7 @@ struct hf_detector_policy link_detect_policy(const struct link_detect *detect, h
 
     policy.heartbeat = heartbeat;
     policy.watchdog = detect->watchdog;
+    policy.phi = (double)detect->phi;
     policy.probe_misses = (uint32_t)detect->probe_misses;
     policy.convicts = 0;
     for (size_t i = 0; i < detect->by.count; i++)

@@ -12,6 +12,7 @@ struct link_detect {
     struct hf_strings by; /* what may convict it */
     enum { LINK_ON_FREEZE_END, LINK_ON_FREEZE_REPORT } on_freeze;
     hf_ms watchdog;    /* WATCHDOG_USEC; 0: none */
+    int64_t phi;       /* from here on a silence convicts */
     const char *probe; /* an address, or ... */
     struct hf_strings probe_command;
     hf_ms probe_every, probe_timeout;

@@ -17,7 +17,8 @@ enum {
     PROCESS_MS = 2000,   /* and the process of anybody else */
     LOST_MAX_MS = 30000, /* what starves for longer has too many threads itself */
     WATCHDOG_MAX_MS = 86400000,
-    MOST_BOXES = 4, /* that are filled in one turn: the lease waits behind them */
+    SLOW_MS = 600000, /* who says that it is busy has more time for so long */
+    MOST_BOXES = 4,   /* that are filled in one turn: the lease waits behind them */
 };
 
 static hf_ms now_of(const struct link_process *process)
@@ -118,6 +119,13 @@ void link_evidence_on_heartbeat(struct link_process *process)
 {
     process->evidence.beat_due = beat_after(process, now_of(process));
     hf_detector_on_beat(need_detector(process), HF_SOURCE_HEARTBEAT, now_of(process));
+}
+
+void link_evidence_on_status(struct link_process *process)
+{
+    bool busy = process->said.status == HOLDFAST__V1__AGENT_STATUS__VALUE__busy;
+
+    hf_detector_slow(need_detector(process), busy ? now_of(process) + SLOW_MS : 0);
 }
 
 void link_evidence_on_pong(struct link_process *process)
@@ -404,6 +412,21 @@ static hf_ms look_at_all(struct link *link, hf_ms now, bool *ret_any)
     return next;
 }
 
+/* What keeps our own renewals waiting may keep the agents waiting, too: a machine, or an etcd,
+ * that is overloaded. An attempt begins at a third of the lease and takes a sixth at most. */
+static void look_at_lease(struct link *link, hf_ms now)
+{
+    const struct hf_session_view lease = hf_runner_get_lease(link->runner);
+    bool late = lease.lease != 0 && now - lease.record.counted_at > lease.record.ttl / 2;
+
+    if (late)
+        hf_tilt_on_late(&link->watch.tilt);
+    if (late && !link->watch.late)
+        HF_LOG_DEBUG("late", HF_STR("why", "the lease was not renewed in time"),
+                     HF_STR("next", "every agent has more time"));
+    link->watch.late = late;
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct link *link = timer->data;
@@ -415,6 +438,7 @@ static void on_time(uv_timer_t *timer)
         return;
     }
     now = link_now(link);
+    look_at_lease(link, now);
     hf_tilt_on_tick(&link->watch.tilt, now);
     link->watch.boxes = 0;
     next = look_at_all(link, now, &any);

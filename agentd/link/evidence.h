@@ -21,6 +21,7 @@ struct link_watch {
     uv_timer_t timer;
     struct hf_tilt tilt;
     bool runs;
+    bool late;      /* the lease waits for its renewal longer than it should */
     unsigned boxes; /* that were filled in this turn */
 };
 
@@ -56,6 +57,8 @@ void link_evidence_done(struct link_process *process);
 struct hf_detector_debt link_evidence_on_asked(struct link_process *process);
 void link_evidence_on_answered(struct link_process *process, struct hf_detector_debt *debt);
 void link_evidence_on_heartbeat(struct link_process *process);
+/* It said how it is, which is in `said`. */
+void link_evidence_on_status(struct link_process *process);
 void link_evidence_on_pong(struct link_process *process);
 /* Somebody began or ceased to listen to its events. */
 void link_evidence_on_listeners(struct link_process *process);

@@ -26,12 +26,13 @@ static json_t *pack_words(const struct hf_strings *words)
 static json_t *pack(const struct link_detect *detect)
 {
     return json_pack(
-        "{s:i, s:o, s:i, s:I, s:s?, s:o, s:I, s:I, s:I, s:I, s:I}", "profile",
+        "{s:i, s:o, s:i, s:I, s:I, s:s?, s:o, s:I, s:I, s:I, s:I, s:I}", "profile",
         (int)detect->profile, "by", pack_words(&detect->by), "freeze", (int)detect->on_freeze,
-        "watchdog", (json_int_t)detect->watchdog, "address", detect->probe, "command",
-        pack_words(&detect->probe_command), "every", (json_int_t)detect->probe_every, "timeout",
-        (json_int_t)detect->probe_timeout, "misses", (json_int_t)detect->probe_misses, "uid",
-        (json_int_t)detect->target.uid, "gid", (json_int_t)detect->target.gid);
+        "watchdog", (json_int_t)detect->watchdog, "phi", (json_int_t)detect->phi, "address",
+        detect->probe, "command", pack_words(&detect->probe_command), "every",
+        (json_int_t)detect->probe_every, "timeout", (json_int_t)detect->probe_timeout, "misses",
+        (json_int_t)detect->probe_misses, "uid", (json_int_t)detect->target.uid, "gid",
+        (json_int_t)detect->target.gid);
 }
 
 static struct hf_strings borrow_words(const json_t *list, const char **room)
@@ -49,14 +50,14 @@ static int unpack(struct link_judged *judged, json_t *kept)
 {
     struct link_detect detect = { 0 };
     json_t *by = NULL, *command = NULL;
-    json_int_t watchdog, every, timeout, misses, uid, gid;
+    json_int_t watchdog, phi, every, timeout, misses, uid, gid;
     int profile, freeze, rc = HF_EINVAL;
     const char **words = NULL;
 
-    if (json_unpack(kept, "{s:i, s:o, s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:I}", "profile",
-                    &profile, "by", &by, "freeze", &freeze, "watchdog", &watchdog, "command",
-                    &command, "every", &every, "timeout", &timeout, "misses", &misses, "uid",
-                    &uid, "gid", &gid) == 0 &&
+    if (json_unpack(kept, "{s:i, s:o, s:i, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I}", "profile",
+                    &profile, "by", &by, "freeze", &freeze, "watchdog", &watchdog, "phi", &phi,
+                    "command", &command, "every", &every, "timeout", &timeout, "misses",
+                    &misses, "uid", &uid, "gid", &gid) == 0 &&
         profile >= 0 && profile <= HF_DETECTOR_TOLERANT) {
         words = hf_calloc(json_array_size(by) + json_array_size(command) + 1, sizeof(char *));
         rc = words != NULL ? HF_OK : HF_ENOMEM;
@@ -66,6 +67,7 @@ static int unpack(struct link_judged *judged, json_t *kept)
         detect.on_freeze =
             freeze == LINK_ON_FREEZE_END ? LINK_ON_FREEZE_END : LINK_ON_FREEZE_REPORT;
         detect.watchdog = watchdog;
+        detect.phi = phi;
         detect.probe = json_string_value(json_object_get(kept, "address"));
         detect.probe_every = every;
         detect.probe_timeout = timeout;

@@ -118,6 +118,18 @@ static const struct hf_option TABLE[] = {
                 "WATCHDOG=1; 0s: no watchdog.",
     },
     {
+        .key = "detect.phi",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_launcher, detect.phi),
+        .min = 1,
+        .max = 100,
+        .preset = "8",
+        .help =
+            "How unlikely a silence must be, after how it was heard of before, to show that "
+            "it is frozen: 8 is one in a hundred million. One that is unpunctual by habit "
+            "gets up to twice the time all the same.",
+    },
+    {
         .key = "probe.address",
         .value = "URL",
         HF_OPTION_FIELD(STRING, struct link_launcher, detect.probe),

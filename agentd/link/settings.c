@@ -73,6 +73,18 @@ static const struct hf_option TABLE[] = {
         .help = "run: what it finds as WATCHDOG_USEC; 0s: no watchdog.",
     },
     {
+        .flag = "detect-phi",
+        .value = "N",
+        HF_OPTION_FIELD(INT, struct link_settings, detect.phi),
+        .min = 1,
+        .max = 100,
+        .preset = "8",
+        .help = "run: how unlikely a silence must be, after how it was heard of before, to "
+                "show that "
+                "it is frozen: 8 is one in a hundred million. One that is unpunctual by habit "
+                "gets up to twice the time all the same.",
+    },
+    {
         .flag = "probe",
         .value = "URL",
         HF_OPTION_FIELD(STRING, struct link_settings, detect.probe),

@@ -247,6 +247,11 @@ void hf_detector_announce(struct hf_detector *d, hf_ms until, hf_ms now)
     d->announced_until = until;
 }
 
+void hf_detector_slow(struct hf_detector *d, hf_ms until)
+{
+    d->slow_until = until;
+}
+
 void hf_detector_set_watchdog(struct hf_detector *d, hf_ms watchdog)
 {
     d->watchdog = watchdog;
@@ -517,7 +522,7 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
                                             const struct hf_detector_policy *p,
                                             const struct hf_tilt_view *us, hf_ms now)
 {
-    hf_ms factor = us->score + 1;
+    hf_ms factor = (us->score + 1) * (now < d->slow_until ? 2 : 1);
     struct hf_detector_verdict v;
     bool explained;
 

@@ -30,8 +30,12 @@
 #include "base/err.h"
 #include "core/tilt.h"
 
-#define HF_DETECTOR_NEVER   INT64_MAX
-#define HF_DETECTOR_SAMPLES 64 /* intervals that are remembered of a source */
+#define HF_DETECTOR_NEVER INT64_MAX
+/* Intervals that are remembered of a source. 64 of them are two minutes of pings: an agent is
+ * judged by how it behaves now, and a change of habit counts soon; the thousand that others
+ * keep would be half an hour, and 12 kB of each agent, for a deviation that is hardly sharper.
+ */
+#define HF_DETECTOR_SAMPLES 64
 
 /* clang-format off */
 #define HF_SOURCE_MAP(X)                                                                       \
@@ -144,6 +148,7 @@ struct hf_detector {
     uint8_t doubted;  /* bits 1 << source: what is suspicious */
     hf_ms watchdog;   /* as the agent has set it; 0: as the policy says */
     bool gave_up;     /* it asked to be taken for frozen */
+    hf_ms slow_until; /* it is at work, and has twice the time until then; 0: it is not */
     uint32_t owed;    /* answers that it waits for, ... */
     uint32_t turn;    /* ... of those that it asked for since this was counted up; never 0 */
     hf_ms owed_until; /* they explain nothing from here on */
@@ -185,6 +190,8 @@ void hf_detector_on_shape(struct hf_detector *d, enum hf_process_shape shape, hf
 
 /* It announced something that explains a silence until then; 0: nothing any more. */
 void hf_detector_announce(struct hf_detector *d, hf_ms until, hf_ms now);
+/* It is at work until then, and everything may take twice as long; 0: not any more. */
+void hf_detector_slow(struct hf_detector *d, hf_ms until);
 /* It set its watchdog itself; or says that it hangs (WATCHDOG=trigger). */
 void hf_detector_set_watchdog(struct hf_detector *d, hf_ms watchdog);
 void hf_detector_give_up(struct hf_detector *d);

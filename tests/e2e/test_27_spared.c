@@ -72,6 +72,7 @@ static void submit_while_etcd_stands_still(void)
     ck_assert_int_eq(kill(pid, SIGUSR1), 0);
     (void)sleep(STALL_S);
     hft_etcd_resume(&server);
+    await_line("h1/agentd.log", "event=late"); /* which gives everybody more time */
     await_said("h1", "submits", "submitted");
 }
 

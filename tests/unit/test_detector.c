@@ -461,6 +461,27 @@ START_TEST(who_is_late_itself_gives_others_more_time)
 }
 END_TEST
 
+START_TEST(who_is_at_work_has_twice_the_time_until_its_end)
+{
+    hf_ms from;
+
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    hf_detector_slow(&d, now + 3600 * S);
+    from = d.heard[HF_SOURCE_PING].at;
+    pass(60 * S, -1);
+    ck_assert_int_ge(suspect_at - from, 4 * S - 2 * LOOK);
+    ck_assert_int_ge(frozen_at - from, 6 * S - 2 * LOOK);
+    ck_assert_int_le(frozen_at - from, 9 * S);
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    hf_detector_slow(&d, now);
+    from = d.heard[HF_SOURCE_PING].at;
+    pass(60 * S, -1);
+    ck_assert_int_le(frozen_at - from, 4500 + LOOK);
+}
+END_TEST
+
 /* It waited for a processor all the time. */
 START_TEST(time_that_was_not_its_own_does_not_count)
 {
@@ -833,6 +854,7 @@ int main(void)
     tcase_add_test(t, a_short_wait_is_no_excuse);
     tcase_add_test(t, a_stall_of_our_own_counts_against_nobody);
     tcase_add_test(t, who_is_late_itself_gives_others_more_time);
+    tcase_add_test(t, who_is_at_work_has_twice_the_time_until_its_end);
     tcase_add_test(t, time_that_was_not_its_own_does_not_count);
     tcase_add_test(t, a_watchdog_that_was_never_fed_bites_nobody);
     tcase_add_test(t, a_watchdog_bites_who_stops_feeding_it);

@@ -14,6 +14,7 @@ static struct link_detect detect_of(const char *address)
         .by = { .items = (const char **)BY, .count = 2 },
         .on_freeze = LINK_ON_FREEZE_REPORT,
         .watchdog = 7000,
+        .phi = 12,
         .probe = address,
         .probe_command = { .items = (const char **)COMMAND, .count = address == NULL ? 3 : 0 },
         .probe_every = 2000,
@@ -54,6 +55,7 @@ START_TEST(the_next_link_judges_as_the_one_that_started_it)
     ck_assert_int_eq(next.detect.profile, HF_DETECTOR_TOLERANT);
     ck_assert_int_eq(next.detect.on_freeze, LINK_ON_FREEZE_REPORT);
     ck_assert_int_eq(next.detect.watchdog, 7000);
+    ck_assert(link_detect_policy(&next.detect, 30000).phi == 12);
     ck_assert_uint_eq(link_detect_policy(&next.detect, 30000).convicts,
                       1U << HF_SOURCE_PING | 1U << HF_SOURCE_HEARTBEAT);
     ck_assert(next.detect.has_probe);

@@ -126,18 +126,20 @@ START_TEST(a_launcher_says_how_its_agents_are_judged)
     ck_assert_int_eq(policy.ping_every, 2000);
     ck_assert_int_eq(policy.heartbeat, 45000);
     ck_assert_int_eq(policy.watchdog, 30000);
+    ck_assert(policy.phi == 8);
     ck_assert_uint_eq(policy.convicts,
                       1U << HF_SOURCE_PING | 1U << HF_SOURCE_WATCHDOG | 1U << HF_SOURCE_PROBE);
     ck_assert_int_eq(launcher.detect.on_freeze, LINK_ON_FREEZE_END);
     link_launcher_done(&launcher);
     launcher = (struct link_launcher){ 0 };
     ck_assert_int_eq(load("name: w\ncommand: [true]\ndetect: {profile: tolerant, by: "
-                          "[heartbeat], freeze: report, watchdog: 0s}\n"),
+                          "[heartbeat], freeze: report, phi: 12, watchdog: 0s}\n"),
                      HF_OK);
     policy = link_detect_policy(&launcher.detect, 45000);
     ck_assert_uint_eq(policy.ping_misses, 3);
     ck_assert_uint_eq(policy.convicts, 1U << HF_SOURCE_HEARTBEAT);
     ck_assert_int_eq(policy.watchdog, 0);
+    ck_assert(policy.phi == 12);
     ck_assert_int_eq(launcher.detect.on_freeze, LINK_ON_FREEZE_REPORT);
 }
 END_TEST
