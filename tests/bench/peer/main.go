@@ -195,9 +195,20 @@ func idle(cli *clientv3.Client, seconds int) {
 		ms(cpu()-used)*60/float64(seconds))
 }
 
+// What keeps one agent registered, for `./dev bench agentd`: a lease, a key, and a watch of it, until
+// it is killed.
+func hold(cli *clientv3.Client, ttl int, name string) {
+	session, err := concurrency.NewSession(cli, concurrency.WithTTL(ttl))
+	must(err)
+	answer, err := cli.Put(context.Background(), "/go/"+name+"/live", "", clientv3.WithLease(session.Lease()))
+	must(err)
+	for range watch(cli, "/go/"+name+"/", answer.Header.Revision) {
+	}
+}
+
 func main() {
 	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: etcd_peer latency|mirror|events|ops|idle ENDPOINT ARGUMENT…")
+		fmt.Fprintln(os.Stderr, "usage: etcd_peer latency|mirror|events|ops|idle|session ENDPOINT ARGUMENT…")
 		os.Exit(2)
 	}
 	cli, err := clientv3.New(clientv3.Config{
@@ -219,5 +230,7 @@ func main() {
 		ops(cli, number(argument))
 	case "idle":
 		idle(cli, number(argument))
+	case "session":
+		hold(cli, number(argument), os.Args[4])
 	}
 }

@@ -1,0 +1,433 @@
+/* bench_agentd.c - what it costs to look after agents, and how soon an end is known.
+ *
+ * Latency: SIGKILL to an agent until its exit record is seen by another client of etcd. That
+ * takes one transaction; what the same transaction takes by itself, in the same run, is the
+ * yardstick.
+ *
+ * Idle: agentd with 1, 10, 100 and 1,000 agents that do nothing, beside whoever does part of
+ * its work, all at the same time and over the same windows. Ours are keeper, link and scribe,
+ * never the agents; processor time is what the kernel counted for all of their threads, memory
+ * what smaps_rollup says: RSS, in which libraries that others have as well count in full, and
+ * PSS, in which they count in part. What 100 agents need is compared by PSS, since Go's session
+ * has a process for each. All leases have the same TTL.
+ *
+ * Pings: 100 agents that listen and answer, each a process of its own, every two seconds. */
+#include <check.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "bench/agentd_peers.h"
+#include "bench/agentd_stage.h"
+#include "bench/as_test.h"
+#include "bench/recovery.h"
+
+enum { MOST_ROUNDS = 100, SIZES = 4, SETTLE_MS = 6000, REST_MS = 50, WAIT_MS = 180000 };
+
+#define KB_PER_MB 1024.0
+
+static bool as_json, quick;
+static const char *only;
+static char agent_program[PATH_MAX];
+
+/* Figures. */
+
+struct series {
+    double values[MOST_ROUNDS];
+    size_t count;
+};
+
+static void add(struct series *series, double value)
+{
+    ck_assert_uint_lt(series->count, MOST_ROUNDS);
+    series->values[series->count++] = value;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double percentile(struct series *series, unsigned percent)
+{
+    ck_assert_uint_gt(series->count, 0);
+    qsort(series->values, series->count, sizeof series->values[0], by_value);
+    return series->values[(series->count - 1) * percent / 100];
+}
+
+struct figure {
+    const char *name;
+    const char *unit;
+    double ours;
+    double peer;
+    const char *peer_name;
+    double target; /* highest ratio that is good enough; 0: for information */
+};
+
+static void report(const struct figure *f)
+{
+    double ratio = f->peer > 0 ? f->ours / f->peer : 0;
+    bool met = f->target <= 0 || ratio <= f->target;
+
+    if (as_json)
+        printf("{\"name\":\"%s\",\"ours\":%.4f,\"peer\":%.4f,\"peerName\":\"%s\","
+               "\"unit\":\"%s\",\"ratio\":%.4f,\"target\":%.2f,\"met\":%s}\n",
+               f->name, f->ours, f->peer, f->peer_name, f->unit, ratio, f->target,
+               met ? "true" : "false");
+    else if (f->target > 0)
+        printf("%-28s %10.3f %10.3f %-7s %8.3f   <= %.2f  %-6s  %s\n", f->name, f->ours,
+               f->peer, f->unit, ratio, f->target, met ? "met" : "MISSED", f->peer_name);
+    else
+        printf("%-28s %10.3f %10.3f %-7s %8.3f                    %s\n", f->name, f->ours,
+               f->peer, f->unit, ratio, f->peer_name);
+    (void)fflush(stdout);
+}
+
+/* Against a bound that is none of a peer's. */
+static void hold(const char *name, const char *unit, double ours, double bound,
+                 const char *of_what)
+{
+    report(&(struct figure){ name, unit, ours, bound, of_what, 1.0 });
+}
+
+/* Idle. */
+
+struct cost {
+    double cpu; /* milliseconds a minute; the median of the windows */
+    struct hfb_memory memory;
+};
+
+struct subject {
+    struct hfb_idle idle;
+    struct hfb_crowd crowd;
+    struct series cpu;
+    int64_t before_ns;
+    bool is_there;
+    struct cost cost;
+};
+
+struct window {
+    unsigned count;
+    hf_ms span;
+};
+
+enum { OURS = HFB_IDLE_PEERS, SUBJECTS };
+static struct subject subjects[SUBJECTS];
+
+static const unsigned COUNTS[SIZES] = { 1, 10, 100, 1000 };
+
+/* Who has little to do is looked at for longer. */
+static struct window window_for(unsigned count)
+{
+    if (quick)
+        return (struct window){ 2, 5000 };
+    return count == 1 ? (struct window){ 6, 15000 } : (struct window){ 3, 10000 };
+}
+
+struct waiting {
+    struct hfb_stage *stage;
+    enum hfb_idle_peer peer;
+    unsigned count;
+};
+
+static bool is_complete(void *arg)
+{
+    const struct waiting *waiting = arg;
+
+    return waiting->peer == HFB_IDLE_GO ? waiting->stage->sessions >= waiting->count
+                                        : hfb_idle_is_complete(&subjects[waiting->peer].idle,
+                                                               waiting->peer, waiting->count);
+}
+
+static void start_peer(struct hfb_stage *stage, enum hfb_idle_peer peer, unsigned count)
+{
+    struct subject *subject = &subjects[peer];
+    struct waiting waiting = { stage, peer, count };
+
+    subject->is_there = count <= hfb_idle_most(peer) &&
+                        hfb_idle_start(&subject->idle, peer, stage->dir.path, agent_program,
+                                       &stage->etcd, HFB_TTL_S, count);
+    if (count <= hfb_idle_most(peer) && !subject->is_there)
+        (void)fprintf(stderr, "%s is not installed: ./dev bench agentd does it\n",
+                      hfb_idle_name(peer));
+    if (subject->is_there)
+        hft_loop_until(&stage->client.loop, is_complete, &waiting, WAIT_MS,
+                       hfb_idle_name(peer));
+}
+
+static void find_crowds(struct hfb_stage *stage)
+{
+    for (unsigned i = 0; i < SUBJECTS; i++) {
+        struct subject *subject = &subjects[i];
+
+        subject->crowd = (struct hfb_crowd){ .count = 0 };
+        subject->cpu = (struct series){ .count = 0 };
+        if (i == OURS)
+            hfb_stage_crowd(stage, &subject->crowd);
+        for (size_t j = 0; i != OURS && subject->is_there && j < subject->idle.root_count; j++)
+            hfb_crowd_add(&subject->crowd, subject->idle.roots[j]);
+    }
+}
+
+/* All of them over the same span. */
+static void measure_window(struct hfb_stage *stage, hf_ms span)
+{
+    int64_t begun[SUBJECTS];
+
+    for (unsigned i = 0; i < SUBJECTS; i++) {
+        begun[i] = hfb_now_ns();
+        subjects[i].before_ns = hfb_crowd_cpu_ns(&subjects[i].crowd);
+    }
+    hfb_stage_rest(stage, span);
+    for (unsigned i = 0; i < SUBJECTS; i++) {
+        int64_t used = hfb_crowd_cpu_ns(&subjects[i].crowd) - subjects[i].before_ns;
+
+        add(&subjects[i].cpu, (double)used / (double)(hfb_now_ns() - begun[i]) * 60000);
+    }
+}
+
+static void measure(struct hfb_stage *stage, struct window window)
+{
+    hfb_stage_rest(stage, SETTLE_MS);
+    find_crowds(stage);
+    for (unsigned i = 0; i < window.count; i++)
+        measure_window(stage, window.span);
+    for (unsigned i = 0; i < SUBJECTS; i++) {
+        subjects[i].cost = (struct cost){ .cpu = percentile(&subjects[i].cpu, 50),
+                                          .memory = hfb_crowd_memory(&subjects[i].crowd) };
+    }
+}
+
+static void report_peers(unsigned count)
+{
+    const struct cost *ours = &subjects[OURS].cost;
+    char name[64];
+
+    for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS; p++) {
+        if (!subjects[p].is_there)
+            continue;
+        (void)snprintf(name, sizeof name, "idle_cpu_%u", count);
+        report(&(struct figure){ name, "ms/min", ours->cpu, subjects[p].cost.cpu,
+                                 hfb_idle_name(p), count == 1 && p == HFB_IDLE_GO ? 1.0 : 0 });
+    }
+    for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS; p++) {
+        if (!subjects[p].is_there)
+            continue;
+        (void)snprintf(name, sizeof name, "rss_%u", count);
+        report(&(struct figure){ name, "MB", ours->memory.rss_kb / KB_PER_MB,
+                                 subjects[p].cost.memory.rss_kb / KB_PER_MB, hfb_idle_name(p),
+                                 count == 100 && p == HFB_IDLE_GO ? 0.1 : 0 });
+        (void)snprintf(name, sizeof name, "pss_%u", count);
+        report(&(struct figure){ name, "MB", ours->memory.pss_kb / KB_PER_MB,
+                                 subjects[p].cost.memory.pss_kb / KB_PER_MB, hfb_idle_name(p),
+                                 0 });
+    }
+}
+
+static void report_parts(const struct hfb_stage *stage)
+{
+    const struct hfb_crowd *crowd = &subjects[OURS].crowd;
+    char name[64];
+
+    (void)snprintf(name, sizeof name, "start_%u", stage->options.count);
+    report(&(struct figure){ name, "ms", stage->start_ms, stage->options.count, "agents", 0 });
+    if (stage->options.count != 1)
+        return;
+    hold("keeper_rss", "kB", hfb_crowd_largest(crowd, "agentd").rss_kb, 1.5 * KB_PER_MB,
+         "1.5 MB");
+    report(&(struct figure){ "scribe_rss", "kB",
+                             hfb_crowd_largest(crowd, "agentd-scribe").rss_kb, 1.5 * KB_PER_MB,
+                             "1.5 MB", 0 });
+    hold("link_rss", "kB", hfb_crowd_largest(crowd, "agentd-link").rss_kb, 17 * KB_PER_MB,
+         "17 MB");
+}
+
+/* What one agent more costs, and that the thousandth costs no more than the hundredth. */
+static void report_growth(const struct cost costs[SIZES], unsigned size)
+{
+    unsigned more = COUNTS[size] - COUNTS[0];
+    const struct cost *now = &costs[size], *before = &costs[size - 1];
+    double grown = (now->memory.rss_kb - costs[0].memory.rss_kb) / more;
+    char name[64];
+
+    (void)snprintf(name, sizeof name, "rss_per_further_of_%u", COUNTS[size]);
+    hold(name, "kB", grown, 64, "64 KiB");
+    if (COUNTS[size] < 1000)
+        return;
+    report(&(struct figure){ "cpu_per_agent_1000", "ms/min", now->cpu / COUNTS[size],
+                             before->cpu / COUNTS[size - 1], "of 100", 1.0 });
+    report(&(struct figure){ "rss_per_agent_1000", "kB", now->memory.rss_kb / COUNTS[size],
+                             before->memory.rss_kb / COUNTS[size - 1], "of 100", 1.0 });
+}
+
+/* Latency: each after the same rest, in turn. */
+
+static void run_latency(struct hfb_stage *stage)
+{
+    static pid_t agents[MOST_ROUNDS];
+    struct series kills = { .count = 0 }, commits = { .count = 0 }, seen = { .count = 0 };
+    size_t count = hfb_crowd_agents(stage->agentd.pid, agents, quick ? 20 : MOST_ROUNDS - 1);
+    double commit;
+
+    count = count < (quick ? 20 : MOST_ROUNDS - 1) ? count : (quick ? 20 : MOST_ROUNDS - 1);
+    (void)hfb_stage_kill(stage,
+                         agents[0]); /* from here on a commit has the length of an exit */
+    for (size_t i = 1; i < count; i++) {
+        double at = 0;
+
+        (void)fprintf(stderr, "\rkill %zu of %zu", i, count - 1);
+        hfb_stage_rest(stage, REST_MS);
+        add(&kills, hfb_stage_kill(stage, agents[i]));
+        hfb_stage_rest(stage, REST_MS);
+        add(&commits, hfb_stage_commit(stage, &at));
+        add(&seen, at);
+    }
+    (void)fputc('\n', stderr);
+    commit = percentile(&commits, 50);
+    report(&(struct figure){ "etcd_commit_p50", "ms", commit, percentile(&seen, 50),
+                             "until it is seen", 0 });
+    hold("kill_to_exit_p50", "ms", percentile(&kills, 50), 1.5 * commit + 0.2,
+         "1.5 x commit + 0.2 ms");
+    report(&(struct figure){ "kill_to_exit_p90", "ms", percentile(&kills, 90),
+                             percentile(&commits, 90), "commit", 0 });
+}
+
+static bool is_wanted(const char *what)
+{
+    return only == NULL || strcmp(only, what) == 0;
+}
+
+static void stop_peers(void)
+{
+    for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS; p++) {
+        if (subjects[p].is_there)
+            hfb_idle_stop(&subjects[p].idle);
+        subjects[p].is_there = false;
+    }
+}
+
+static void run_size(unsigned size, struct cost costs[SIZES])
+{
+    unsigned count = COUNTS[size];
+    struct hfb_stage stage;
+    char word[PATH_MAX + 8];
+
+    (void)fprintf(stderr, "%u agents\n", count);
+    (void)snprintf(word, sizeof word, "\"%s\"", agent_program);
+    hfb_stage_open(&stage, &(struct hfb_stage_options){ .agent = word, .count = count });
+    for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS && is_wanted("idle"); p++)
+        start_peer(&stage, p, count);
+    if (is_wanted("idle")) {
+        measure(&stage, window_for(count));
+        costs[size] = subjects[OURS].cost;
+        report_parts(&stage);
+        report_peers(count);
+        if (size > 0)
+            report_growth(costs, size);
+    }
+    stop_peers();
+    if (count == 100 && is_wanted("latency")) {
+        hfb_stage_rest(&stage, 1000);
+        run_latency(&stage);
+    }
+    hfb_stage_close(&stage);
+}
+
+/* Pings. */
+
+static void run_pings(void)
+{
+    struct hfb_stage stage;
+    char word[PATH_MAX + 32];
+
+    (void)fprintf(stderr, "100 agents that are pinged\n");
+    (void)snprintf(word, sizeof word, "\"%s\", pings", agent_program);
+    hfb_stage_open(&stage, &(struct hfb_stage_options){ .agent = word, .count = 100 });
+    measure(&stage, (struct window){ quick ? 2 : 4, 10000 });
+    hold("pings_cpu_100", "%", subjects[OURS].cost.cpu / 600, 0.4, "0.4 % of a core");
+    report(&(struct figure){ "pings_rss_100", "MB",
+                             subjects[OURS].cost.memory.rss_kb / KB_PER_MB, 100, "agents", 0 });
+    hfb_stage_close(&stage);
+}
+
+/* Other ways to run it. */
+
+static void run_variant(const char *what, const struct hfb_stage_options *options,
+                        const char *comm, double bound_mb, const char *of_what)
+{
+    struct hfb_stage stage;
+    struct hfb_crowd *crowd = &subjects[OURS].crowd;
+
+    (void)fprintf(stderr, "%s\n", what);
+    hfb_stage_open(&stage, options);
+    hfb_stage_rest(&stage, SETTLE_MS);
+    hfb_stage_crowd(&stage, crowd);
+    hold(what, "kB", hfb_crowd_largest(crowd, comm).rss_kb, bound_mb * KB_PER_MB, of_what);
+    hfb_stage_close(&stage);
+}
+
+static void run_variants(void)
+{
+    char word[PATH_MAX + 8];
+
+    (void)snprintf(word, sizeof word, "\"%s\"", agent_program);
+    run_variant("link_mtls_rss",
+                &(struct hfb_stage_options){ .agent = word, .count = 1, .with_mtls = true },
+                "agentd-link", 20.5, "20.5 MB");
+    run_variant(
+        "shim_rss",
+        &(struct hfb_stage_options){ .agent = word, .count = 10, .without_cgroups = true },
+        "agentd-shim", 1, "1 MB");
+}
+
+START_TEST(bench)
+{
+    struct cost costs[SIZES] = { { .cpu = 0 } };
+
+    if (!as_json)
+        printf("%-28s %10s %10s         %8s   target\n", "", "ours", "peer", "ratio");
+    for (unsigned i = 0; i < (quick ? 3 : SIZES); i++) {
+        if (is_wanted("idle") || (is_wanted("latency") && COUNTS[i] == 100))
+            run_size(i, costs);
+    }
+    if (is_wanted("pings"))
+        run_pings();
+    if (is_wanted("variants"))
+        run_variants();
+}
+END_TEST
+
+static void find_agent(void)
+{
+    ssize_t len = readlink("/proc/self/exe", agent_program, sizeof agent_program - 32);
+    char *slash;
+
+    if (len > 0 && (slash = strrchr(agent_program, '/')) != NULL)
+        (void)snprintf(slash, 32, "/" HFB_AGENT_NAME);
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            as_json = true;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            quick = true;
+        } else if (argv[i][0] != '-') {
+            only = argv[i];
+        } else {
+            (void)fputs("usage: bench_agentd [--json] [--quick] "
+                        "[idle|latency|pings|variants]\n",
+                        stderr);
+            return 2;
+        }
+    }
+    find_agent();
+    return hfb_run_as_test(bench, CK_NORMAL);
+}
