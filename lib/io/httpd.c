@@ -121,6 +121,17 @@ static bool is_gone(const struct connection *c)
     return poll(&hangup, 1, 0) == 1 && (hangup.revents & (POLLHUP | POLLERR)) != 0;
 }
 
+static void on_sweep(uv_timer_t *timer);
+
+/* All servers of a loop sweep at the same time, and none that has nobody to look at: a process
+ * with many of them is not woken for each. */
+static void plan_sweep(struct hf_httpd *httpd)
+{
+    if (httpd->connections != NULL && !uv_is_closing((uv_handle_t *)&httpd->sweep))
+        (void)uv_timer_start(&httpd->sweep, on_sweep,
+                             SWEEP_MS - uv_now(httpd->sweep.loop) % SWEEP_MS, 0);
+}
+
 /* A client that trickles is not idle, so MHD would let it: its time is up all the same. Nor
  * does MHD notice that the client of a suspended connection is gone. */
 static void on_sweep(uv_timer_t *timer)
@@ -138,6 +149,7 @@ static void on_sweep(uv_timer_t *timer)
             wake(request);
         }
     }
+    plan_sweep(httpd);
 }
 
 /* Connections. */
@@ -172,6 +184,8 @@ static void on_connection(void *arg, struct MHD_Connection *mhd, void **socket_c
     if (c->next != NULL)
         c->next->at = &c->next;
     httpd->connections = c;
+    if (!uv_is_active((uv_handle_t *)&httpd->sweep))
+        plan_sweep(httpd);
 }
 
 static void drop_body(struct hf_httpd_request *request)
@@ -605,8 +619,7 @@ static bool watch(struct hf_httpd *httpd, uv_loop_t *loop)
     (void)uv_timer_init(loop, &httpd->timer);
     (void)uv_timer_init(loop, &httpd->sweep);
     httpd->handles = 3;
-    return uv_poll_start(&httpd->poll, UV_READABLE, on_poll) == 0 &&
-           uv_timer_start(&httpd->sweep, on_sweep, SWEEP_MS, SWEEP_MS) == 0;
+    return uv_poll_start(&httpd->poll, UV_READABLE, on_poll) == 0;
 }
 
 int hf_httpd_new(uv_loop_t *loop, const struct hf_httpd_config *cfg,
