@@ -168,6 +168,7 @@ _Noreturn void keeper_child_main(struct keeper_plan *plan)
     keeper_reset_signals();
     set_oom_score(plan->oom_score);
     (void)setpriority(PRIO_PROCESS, 0, plan->nice);
+    (void)setrlimit(RLIMIT_NOFILE, &plan->files);
 
     const char *more = wait_at_gate(plan->gate_fd, &more_len);
     char **argv = build(m, more, more_len, &env);
@@ -259,6 +260,7 @@ static pid_t make(struct keeper *k, struct keeper_slot *s, const struct agentd_s
                                 .err_fd = p->err[1] >= 0 ? p->err[1] : p->out[1],
                                 .oom_score = k->oom_score,
                                 .nice = k->nice,
+                                .files = k->files,
                                 .parent = k->pid };
     pid_t pid = s->cgroup_fd >= 0 ? fork_into(s->cgroup_fd) : fork();
 

@@ -104,10 +104,11 @@ struct keeper {
     bool oom_is_told;      /* the kernel log names them as we know them */
     int state_fd, lock_fd; /* the state directory, and its lock */
     int epoll_fd, signal_fd, fence_fd, kmsg_fd;
-    int cgroup_fd;  /* base directory of the agents' cgroups; -1: shims */
-    int oom_score;  /* of those that are not the keeper; INT32_MIN: untouched */
-    int nice;       /* of the agents, unless their launcher says otherwise */
-    uint32_t flags; /* AGENTD_HAS_... */
+    int cgroup_fd;       /* base directory of the agents' cgroups; -1: shims */
+    int oom_score;       /* of those that are not the keeper; INT32_MIN: untouched */
+    int nice;            /* of the agents, unless their launcher says otherwise, ... */
+    struct rlimit files; /* ... and how many files they may open; the keeper may open more */
+    uint32_t flags;      /* AGENTD_HAS_... */
     pid_t pid;
 
     struct agentd_page *page;
@@ -206,6 +207,7 @@ struct keeper_plan {
     int gate_fd, exec_fd, in_fd, out_fd, err_fd;
     int oom_score;
     int nice;
+    struct rlimit files;
     pid_t parent;
 };
 _Noreturn void keeper_child_main(struct keeper_plan *plan);

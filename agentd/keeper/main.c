@@ -110,6 +110,18 @@ static void take_precedence(struct keeper *k)
     (void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first);
 }
 
+/* Each agent takes some descriptors of the keeper and of the link: as many as we may have, not
+ * the few that are customary, which are for programs that use select. */
+static void allow_many_files(struct keeper *k)
+{
+    struct rlimit all;
+
+    if (getrlimit(RLIMIT_NOFILE, &k->files) < 0)
+        k->files = (struct rlimit){ .rlim_cur = 1024, .rlim_max = 1024 };
+    all = (struct rlimit){ .rlim_cur = k->files.rlim_max, .rlim_max = k->files.rlim_max };
+    (void)setrlimit(RLIMIT_NOFILE, &all);
+}
+
 static void protect(struct keeper *k)
 {
     char text[16];
@@ -141,6 +153,7 @@ static int begin(struct keeper *k)
 {
     int rc = 0;
 
+    allow_many_files(k);
     k->in = malloc(AGENTD_MESSAGE_MAX);
     k->out = malloc(sizeof *k->out);
     k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -141,7 +141,7 @@ int hf_config_read_env(struct hf_config *cfg, char *const *env,
 
 #define HF_CONFIG_FILE_MAX  ((size_t)1 << 20)  /* bytes */
 #define HF_CONFIG_VALUE_MAX ((size_t)64 << 10) /* bytes of a value, all items of a list */
-#define HF_CONFIG_LIST_MAX  256                /* items of one list */
+#define HF_CONFIG_LIST_MAX  4096               /* items of one list, such as agents */
 
 /* Reads one file, at most once. Keys may be nested (`log: {level: info}`) or dotted
  * (`log.level: info`). Texts take the type that the table asks for, so that `no` is a word and

@@ -88,6 +88,45 @@ START_TEST(the_keeper_goes_first_and_its_agents_do_not)
 }
 END_TEST
 
+/* As everybody may read it. */
+static unsigned long files_of(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned long soft = 0;
+    FILE *in;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/limits", (int)pid);
+    in = fopen(path, "re");
+    ck_assert_ptr_nonnull(in);
+    while (soft == 0 && fgets(line, sizeof line, in) != NULL) {
+        if (strncmp(line, "Max open files", 14) == 0)
+            soft = strtoul(line + 14, NULL, 10);
+    }
+    (void)fclose(in);
+    return soft;
+}
+
+/* One who has hundreds of agents needs more files than a program usually may open. */
+START_TEST(the_keeper_may_open_many_files_and_its_agents_as_many_as_before)
+{
+    struct rlimit files;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = 500;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    if (!hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "a", "i1",
+                         "ulimit -Sn > $D/soft; ulimit -Hn > $D/hard; echo 1 > $D/done; "
+                         "sleep 1000");
+    hft_keeper_wait_file(k, "done");
+    ck_assert_int_eq(hft_keeper_number(k, "soft"), 500);
+    ck_assert_int_eq(hft_keeper_number(k, "hard"), (long)files.rlim_max);
+    ck_assert_uint_eq(files_of(k->pid), files.rlim_max);
+    hft_keeper_done(k);
+}
+END_TEST
+
 START_TEST(discarded_never_begins)
 {
     if (!hft_keeper_begin(k, _i))
@@ -382,6 +421,8 @@ int main(void)
     tcase_set_timeout(start, 60);
     tcase_add_loop_test(life, held_until_released_and_its_end_is_told, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, the_keeper_goes_first_and_its_agents_do_not, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(life, the_keeper_may_open_many_files_and_its_agents_as_many_as_before,
+                        0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, discarded_never_begins, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, discarded_is_in_nobodys_way, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, what_cannot_be_executed_says_why, 0, HFT_KEEPER_MODES);

@@ -103,12 +103,12 @@ START_TEST(limits_are_enforced)
     wide.len -= 1;
     hf_buf_puts(&wide, "a");
     ck_assert_int_eq(FILE_(wide.data), HF_ELIMIT);
-    ck_assert_str_eq(err.text, "f.yaml:1:522: labels: may have 256 items at most");
+    ck_assert_str_eq(err.text, "f.yaml:1:8202: labels: may have 4096 items at most");
     hf_buf_clear(&wide);
     repeat(&wide, "a,", HF_CONFIG_LIST_MAX);
     hf_buf_puts(&wide, "a");
     ck_assert_int_eq(ARGS("--labels", wide.data), HF_ELIMIT);
-    ck_assert_str_eq(err.text, "--labels: may have 256 items at most");
+    ck_assert_str_eq(err.text, "--labels: may have 4096 items at most");
     teardown();
     setup();
 
