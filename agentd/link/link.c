@@ -444,6 +444,7 @@ static void look(struct link *link)
     if (!link->was_ready && hf_runner_get_stats(link->runner).synced &&
         link->lease_state == HF_LEASE_HELD) {
         link->was_ready = true;
+        hf_alloc_trim();
         HF_LOG_INFO("ready", HF_STR("host", link->settings->host),
                     HF_INT("lease", hf_runner_get_lease(link->runner).lease));
     }

@@ -98,7 +98,7 @@ static void look_for_correction(const struct link_settings *settings)
 }
 
 static int run(const struct hf_config *cfg, const struct link_settings *settings,
-               const struct link_kept *kept)
+               struct link_kept *kept)
 {
     struct hf_error err = { "" };
     int rc;
@@ -116,6 +116,7 @@ static int run(const struct hf_config *cfg, const struct link_settings *settings
     ignore_signals();
     if (!kept->given)
         link_kept_leave(kept);
+    link_kept_done(kept); /* all of it was read; the keeper has it for the next link */
     rc = link_run(settings, &err);
     if (rc == HF_OK)
         return EXIT_SUCCESS;
@@ -143,7 +144,7 @@ static int upgrade(const struct link_settings *settings)
 }
 
 static int serve(const struct hf_config *cfg, struct link_settings *settings,
-                 const struct link_kept *kept)
+                 struct link_kept *kept)
 {
     struct hf_error err = { "" };
     int rc = link_settings_complete(settings, cfg, &err);

@@ -79,3 +79,8 @@ void hf_alloc_tune(void)
 {
     (void)mallopt(M_ARENA_MAX, 1);
 }
+
+void hf_alloc_trim(void)
+{
+    (void)malloc_trim(0);
+}

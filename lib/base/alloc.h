@@ -25,4 +25,8 @@ bool hf_grow(void *slot, size_t *cap, size_t need, size_t size);
  * system. glibc's extra arenas, one per thread of gRPC, would each keep what passed through. */
 void hf_alloc_tune(void);
 
+/* For a daemon that has begun: so does what it needed for that. Takes as long as there is
+ * memory, so it is not for every day. */
+void hf_alloc_trim(void);
+
 #endif
