@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <check.h>
 
+#include "base/cleanup.h"
 #include "bench/recovery.h"
 
 #define AGENTS "/holdfast/default/agents/"
@@ -203,19 +206,48 @@ void hfb_stage_rest(struct hfb_stage *stage, hf_ms span)
 
 /* What is measured. */
 
-static bool has_exit(void *stage)
+static bool has_exit(void *arg)
 {
-    return ((struct hfb_stage *)stage)->exit_ns != 0;
+    const struct hfb_stage *stage = arg;
+
+    return stage->exit_ns != 0 && stage->dead_ns != 0;
 }
 
-double hfb_stage_kill(struct hfb_stage *stage, pid_t agent)
+static void on_dead(uv_poll_t *poll, int status, int events)
 {
+    struct hfb_stage *stage = poll->data;
+
+    (void)status;
+    (void)events;
+    stage->dead_ns = hfb_now_ns();
+    (void)uv_poll_stop(poll);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    ((struct hfb_stage *)handle->data)->dead_ns = 0;
+}
+
+static bool is_closed(void *stage)
+{
+    return ((struct hfb_stage *)stage)->dead_ns == 0;
+}
+
+double hfb_stage_kill(struct hfb_stage *stage, pid_t agent, double *ret_dead_ms)
+{
+    HF_CLEANUP_FD int fd = (int)syscall(SYS_pidfd_open, agent, 0);
+    uv_poll_t poll = { .data = stage };
     int64_t killed;
 
-    stage->exit_ns = 0;
+    ck_assert(fd >= 0 && uv_poll_init(&stage->client.loop.uv, &poll, fd) == 0 &&
+              uv_poll_start(&poll, UV_READABLE, on_dead) == 0);
+    stage->exit_ns = stage->dead_ns = 0;
     killed = hfb_now_ns();
     ck_assert_int_eq(kill(agent, SIGKILL), 0);
     hft_loop_until(&stage->client.loop, has_exit, stage, STEP_MS, "the exit");
+    *ret_dead_ms = (double)(stage->dead_ns - killed) / 1e6;
+    uv_close((uv_handle_t *)&poll, on_closed);
+    hft_loop_until(&stage->client.loop, is_closed, stage, STEP_MS, "the end of a handle");
     return (double)(stage->exit_ns - killed) / 1e6;
 }
 

@@ -29,7 +29,8 @@ struct hfb_stage {
     struct hfb_stage_options options;
     bool synced;
     unsigned live, sessions;    /* keys of agents, and of Go's sessions, that were put */
-    int64_t exit_ns, commit_ns; /* when the newest exit, or commit of ours, was seen */
+    int64_t exit_ns, commit_ns; /* when the newest exit, or commit of ours, was seen, ... */
+    int64_t dead_ns;            /* ... and who was killed had ended */
     char exit_value[4096];      /* of that exit */
     double start_ms;            /* until all agents were registered */
 };
@@ -44,8 +45,9 @@ void hfb_stage_crowd(const struct hfb_stage *stage, struct hfb_crowd *ret_crowd)
 /* Lets the loop turn for so long. */
 void hfb_stage_rest(struct hfb_stage *stage, hf_ms span);
 
-/* Milliseconds from SIGKILL to an agent until the watcher has its exit. */
-double hfb_stage_kill(struct hfb_stage *stage, pid_t agent);
+/* Milliseconds from SIGKILL to an agent until the watcher has its exit; and until it was dead,
+ * for which it needs a processor itself. */
+double hfb_stage_kill(struct hfb_stage *stage, pid_t agent, double *ret_dead_ms);
 
 /* Milliseconds of a transaction like the one that writes an end (two compares, an exit of the
  * same length put, a key deleted), from its beginning to etcd's answer; and until the watcher

@@ -271,19 +271,19 @@ static void report_growth(const struct cost costs[SIZES], unsigned size)
 static void run_latency(struct hfb_stage *stage)
 {
     static pid_t agents[MOST_ROUNDS];
-    struct series kills = { .count = 0 }, commits = { .count = 0 }, seen = { .count = 0 };
-    size_t count = hfb_crowd_agents(stage->agentd.pid, agents, quick ? 20 : MOST_ROUNDS - 1);
-    double commit;
+    struct series kills = { .count = 0 }, deaths = { .count = 0 }, after = { .count = 0 };
+    struct series commits = { .count = 0 }, seen = { .count = 0 };
+    size_t rounds = quick ? 20 : MOST_ROUNDS;
+    double commit, dead, at;
 
-    count = count < (quick ? 20 : MOST_ROUNDS - 1) ? count : (quick ? 20 : MOST_ROUNDS - 1);
-    (void)hfb_stage_kill(stage,
-                         agents[0]); /* from here on a commit has the length of an exit */
-    for (size_t i = 1; i < count; i++) {
-        double at = 0;
-
-        (void)fprintf(stderr, "\rkill %zu of %zu", i, count - 1);
+    ck_assert_uint_ge(hfb_crowd_agents(stage->agentd.pid, agents, rounds), rounds);
+    (void)hfb_stage_kill(stage, agents[0], &dead); /* now a commit has the length of an exit */
+    for (size_t i = 1; i < rounds; i++) {
+        (void)fprintf(stderr, "\rkill %zu of %zu", i, rounds - 1);
         hfb_stage_rest(stage, REST_MS);
-        add(&kills, hfb_stage_kill(stage, agents[i]));
+        add(&kills, hfb_stage_kill(stage, agents[i], &dead));
+        add(&deaths, dead);
+        add(&after, kills.values[i - 1] - dead);
         hfb_stage_rest(stage, REST_MS);
         add(&commits, hfb_stage_commit(stage, &at));
         add(&seen, at);
@@ -294,6 +294,10 @@ static void run_latency(struct hfb_stage *stage)
                              "until it is seen", 0 });
     hold("kill_to_exit_p50", "ms", percentile(&kills, 50), 1.5 * commit + 0.2,
          "1.5 x commit + 0.2 ms");
+    report(&(struct figure){ "kill_to_death_p50", "ms", percentile(&deaths, 50), 0.2, "0.2 ms",
+                             0 });
+    report(&(struct figure){ "death_to_exit_p50", "ms", percentile(&after, 50), commit,
+                             "commit", 0 });
     report(&(struct figure){ "kill_to_exit_p90", "ms", percentile(&kills, 90),
                              percentile(&commits, 90), "commit", 0 });
 }
