@@ -67,6 +67,14 @@ struct keeper_slot {
     size_t stopped_count, stopped_cap;
 };
 
+/* A descriptor that outlives the link that gave it. */
+struct keeper_held {
+    struct keeper_held *next;
+    int fd;
+    bool dirty; /* the link has not got it */
+    char agent[AGENTD_NAME_BYTES];
+};
+
 /* What /proc said, in one look. */
 struct keeper_process {
     pid_t pid, ppid;
@@ -125,7 +133,11 @@ struct keeper {
     uint64_t last_id;         /* of a request of this link */
     uint64_t signals;         /* bit n: signal n is to be told */
     struct agentd_reply *out; /* a reply that the socket did not take yet */
-    char *in;                 /* a request as it was read */
+    char *in;                 /* a request as it was read, ... */
+    int in_fd;                /* ... and the descriptor that came with it; -1 */
+    struct keeper_held *held;
+    size_t held_count;
+    int64_t link_lost; /* since then no link is ready, though one was; 0 */
     struct agentd_lease_state lease;
     int64_t lost_lease_id;
     char *memo;
@@ -266,6 +278,14 @@ void keeper_link_flush(struct keeper *k);
 _Noreturn void keeper_link_exec(char **argv);
 uint32_t keeper_request(struct keeper *k, const void *data, const char **ret_why);
 void keeper_shutdown(struct keeper *k, int code, int64_t grace_ns);
+
+/* hold.c - descriptors that are kept from link to link. */
+uint32_t keeper_hold(struct keeper *k, const char *agent, int fd, const char **ret_why);
+void keeper_let(struct keeper *k, const char *agent);
+void keeper_let_all(struct keeper *k);
+/* Nobody who sends shall wait for a link that does not come: without one for long, what has
+ * arrived is thrown away. Returns when to look again. */
+int64_t keeper_held_drain(struct keeper *k, int64_t now);
 
 /* dictate.c and scribe.c - a process that does all that could wait for a disk: logs and
  * records. */

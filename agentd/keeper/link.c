@@ -100,6 +100,8 @@ int keeper_link_start(struct keeper *k)
         k->signals |= UINT64_C(1) << k->stop_signal;
     for (size_t i = 0; i < k->slot_count; i++)
         k->slots[i]->dirty = !k->slots[i]->forgotten;
+    for (struct keeper_held *held = k->held; held != NULL; held = held->next)
+        held->dirty = true;
     keeper_watch(k, k->link_fd, WATCH_LINK, 0);
     return 0;
 }
@@ -131,6 +133,8 @@ void keeper_link_ended(struct keeper *k, int status)
 
     keeper_close(&k->link_fd);
     k->link = 0;
+    if (k->link_ready)
+        k->link_lost = now;
     if (k->stopping)
         return;
     if (!k->link_was_ready && k->slot_count == 0) {
@@ -162,17 +166,22 @@ static void set_blocked(struct keeper *k, bool is_blocked)
 }
 
 /* True when the socket took it. What it did not take is sent later, as it is then. */
-static bool give(struct keeper *k, const void *fixed, size_t len, const void *rest,
-                 size_t rest_len)
+static bool give_message(struct keeper *k, const struct msghdr *message)
 {
-    struct iovec parts[] = { { (void *)fixed, len }, { (void *)rest, rest_len } };
-    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
     bool is_sent =
-        k->link_fd >= 0 && sendmsg(k->link_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+        k->link_fd >= 0 && sendmsg(k->link_fd, message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 
     if (!is_sent && k->link_fd >= 0)
         set_blocked(k, true);
     return is_sent;
+}
+
+static bool give(struct keeper *k, const void *fixed, size_t len, const void *rest,
+                 size_t rest_len)
+{
+    struct iovec parts[] = { { (void *)fixed, len }, { (void *)rest, rest_len } };
+
+    return give_message(k, &(struct msghdr){ .msg_iov = parts, .msg_iovlen = 2 });
 }
 
 static bool give_hello(struct keeper *k)
@@ -209,6 +218,35 @@ static bool give_agents(struct keeper *k)
     return true;
 }
 
+static bool give_descriptor(struct keeper *k, const struct keeper_held *held)
+{
+    struct agentd_held m = { .head = { .length = sizeof m, .type = AGENTD_HELD } };
+    struct iovec part = { &m, sizeof m };
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS } };
+
+    memcpy(m.agent, held->agent, sizeof m.agent);
+    memcpy(CMSG_DATA(&control.head), &held->fd, sizeof held->fd);
+    return give_message(k, &(struct msghdr){ .msg_iov = &part,
+                                             .msg_iovlen = 1,
+                                             .msg_control = control.bytes,
+                                             .msg_controllen = sizeof control.bytes });
+}
+
+static bool give_held(struct keeper *k)
+{
+    for (struct keeper_held *held = k->held; held != NULL; held = held->next) {
+        if (held->dirty && !give_descriptor(k, held))
+            return false;
+        held->dirty = false;
+    }
+    return true;
+}
+
 static bool give_signals(struct keeper *k)
 {
     for (int signal = 1; signal < 64 && k->link_ready; signal++) {
@@ -236,7 +274,7 @@ void keeper_link_flush(struct keeper *k)
     if (k->hello_due && !give_hello(k))
         return;
     k->hello_due = false;
-    if (!give_agents(k))
+    if (!give_agents(k) || !give_held(k))
         return;
     if (k->synced_due && !give(k, &synced, sizeof synced, NULL, 0))
         return;
@@ -273,12 +311,35 @@ static void answer(struct keeper *k, size_t len)
     }
     reply(k, id, code, why);
     explicit_bzero(k->in, len); /* an agent's token does not lie about */
+    keeper_close(&k->in_fd);    /* unless somebody wanted it */
+}
+
+/* One packet, and the descriptor that came with it. Room for one: the kernel closes others. */
+static ssize_t take(struct keeper *k)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = { k->in, AGENTD_MESSAGE_MAX };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = CMSG_LEN(sizeof(int)) };
+    ssize_t len = recvmsg(k->link_fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *cmsg = len < 0 ? NULL : CMSG_FIRSTHDR(&message);
+
+    k->in_fd = -1;
+    if (cmsg != NULL && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+        cmsg->cmsg_len >= CMSG_LEN(sizeof(int)))
+        memcpy(&k->in_fd, CMSG_DATA(cmsg), sizeof k->in_fd);
+    return len;
 }
 
 void keeper_link_read(struct keeper *k)
 {
     for (int i = 0; i < TURN_MAX && k->link_fd >= 0 && !k->reply_due; i++) {
-        ssize_t len = recv(k->link_fd, k->in, AGENTD_MESSAGE_MAX, MSG_DONTWAIT | MSG_TRUNC);
+        ssize_t len = take(k);
 
         if (len < 0 && (errno == EAGAIN || errno == EINTR))
             return;
@@ -289,9 +350,11 @@ void keeper_link_read(struct keeper *k)
             keeper_close(&k->link_fd);
             return;
         }
-        if (len > AGENTD_MESSAGE_MAX)
+        if (len > AGENTD_MESSAGE_MAX) {
+            keeper_close(&k->in_fd);
             reply(k, 0, AGENTD_CODE_MALFORMED, "longer than a message may be");
-        else
+        } else {
             answer(k, (size_t)len);
+        }
     }
 }

@@ -294,7 +294,9 @@ static void turn(struct keeper *k)
         int64_t service = keeper_service_tell(k, now);
         next = settle < next ? settle : next;
         next = record < next ? record : next;
+        int64_t drain = keeper_held_drain(k, now);
         next = service < next ? service : next;
+        next = drain < next ? drain : next;
         next = k->stop_until < next ? k->stop_until : next;
     }
 }
@@ -322,6 +324,7 @@ static void end(struct keeper *k)
     wait_for(k->scribe, 3);
     while (k->slot_count > 0)
         keeper_slot_free(k, k->slots[0]);
+    keeper_let_all(k);
     keeper_cgroup_done(k);
     hf_sdnotify_done(&k->service);
     /* Not removed: who waits for the lock of a removed file would share it with nobody. */
@@ -349,7 +352,7 @@ int main(int argc, char **argv)
         keeper_link_exec(argv); /* `run` without a valid name: it knows what to say */
     k->pid = getpid();
     keeper_service_init(k);
-    k->state_fd = k->lock_fd = k->cgroup_fd = k->link_fd = k->scribe_fd = -1;
+    k->state_fd = k->lock_fd = k->cgroup_fd = k->link_fd = k->scribe_fd = k->in_fd = -1;
     k->link_at = k->scribe_at = k->stop_until = KEEPER_NEVER;
     if (rc < 0 || keeper_state_open(k) < 0)
         return 1;

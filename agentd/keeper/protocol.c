@@ -297,6 +297,14 @@ static const char *check_reply(const void *data, size_t rest)
                : NULL;
 }
 
+static const char *check_held(const void *data, size_t rest)
+{
+    const struct agentd_held *m = data;
+
+    (void)rest;
+    return agentd_is_name(m->agent, sizeof m->agent) ? NULL : "the agent's name is not valid";
+}
+
 static const char *check_nothing(const void *data, size_t rest)
 {
     (void)data;
@@ -319,6 +327,7 @@ static const struct shape SHAPES[] = {
     { AGENTD_SYNCED, false, false, sizeof(struct agentd_head), check_nothing },
     { AGENTD_REPLY, false, false, sizeof(struct agentd_reply), check_reply },
     { AGENTD_SIGNAL, false, false, sizeof(struct agentd_signal), check_nothing },
+    { AGENTD_HELD, false, false, sizeof(struct agentd_held), check_held },
     { AGENTD_READY, true, false, sizeof(struct agentd_ready), check_ready },
     { AGENTD_LEASE, true, false, sizeof(struct agentd_lease), check_lease_message },
     { AGENTD_MEMO, true, true, sizeof(struct agentd_memo), check_memo },
@@ -333,6 +342,8 @@ static const struct shape SHAPES[] = {
     { AGENTD_FORGET, true, false, sizeof(struct agentd_order), check_order },
     { AGENTD_SHUTDOWN, true, false, sizeof(struct agentd_shutdown), check_shutdown },
     { AGENTD_TELL, true, true, sizeof(struct agentd_tell), check_tell },
+    { AGENTD_HOLD, true, false, sizeof(struct agentd_held), check_held },
+    { AGENTD_LET, true, false, sizeof(struct agentd_held), check_held },
 };
 
 static const struct shape *shape_of(uint16_t type)

@@ -25,7 +25,9 @@
  *     that has taken its full effect. Ids must grow.
  *   - A request that breaks a rule changes nothing and is answered with the reason. A packet
  *     without a readable head is answered with id 0.
- *   - No descriptors are passed; what comes along is closed by the kernel unseen.
+ *   - A descriptor comes with HOLD and with HELD, one each; what comes with anything else is
+ *     closed unseen. A link gives what must outlive it (the sockets that agents send to), and
+ *     the next one gets it back before SYNCED.
  *   - While the link does not read its replies the keeper does not read its requests. The
  *     keeper never waits for the link.
  *   - When the link ends, whatever its reason, the keeper starts another with the same command
@@ -81,6 +83,7 @@
     X(SYNCED,     3)  /* head only: every process was told                                  */ \
     X(REPLY,      4)  /* struct agentd_reply                                                */ \
     X(SIGNAL,     5)  /* struct agentd_signal: agentd got SIGTERM, SIGINT, SIGHUP, SIGUSR2   */ \
+    X(HELD,      13)  /* struct agentd_held, a descriptor: of a link before this one        */ \
     /* link -> keeper */                                                                       \
     X(READY,     16)  /* struct agentd_ready                                                */ \
     X(LEASE,     17)  /* struct agentd_lease: to be remembered                              */ \
@@ -95,7 +98,9 @@
     X(REMEMBER,  26)  /* struct agentd_remember, blob: of one process                       */ \
     X(FORGET,    27)  /* struct agentd_order: an ended process may be forgotten             */ \
     X(SHUTDOWN,  28)  /* struct agentd_shutdown: end all, then agentd exits with the code   */ \
-    X(TELL,      29)  /* struct agentd_tell, bytes: to its stdin, where AGENTD_HAS_TELL     */
+    X(TELL,      29)  /* struct agentd_tell, bytes: to its stdin, where AGENTD_HAS_TELL     */ \
+    X(HOLD,      30)  /* struct agentd_held, a descriptor: kept for the next link           */ \
+    X(LET,       31)  /* struct agentd_held: not needed any more                            */
 
 #define AGENTD_STATE_MAP(X)                                                                    \
     X(MAKING,   0) /* being made; not yet to be released                                    */ \
@@ -369,6 +374,12 @@ struct agentd_tell {
     char id[AGENTD_ID_BYTES];
     uint32_t len; /* bytes after this struct, 1 .. AGENTD_TELL_MAX */
     uint32_t reserved;
+};
+
+/* The socket of an agent. HOLD replaces what was held for that name. */
+struct agentd_held {
+    struct agentd_head head;
+    char agent[AGENTD_NAME_BYTES];
 };
 
 struct agentd_shutdown {

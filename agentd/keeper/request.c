@@ -15,6 +15,7 @@ static uint32_t on_ready(struct keeper *k, const void *data, const char **ret_wh
     (void)data;
     (void)ret_why;
     k->link_ready = k->link_was_ready = true;
+    k->link_lost = 0;
     return AGENTD_CODE_OK;
 }
 
@@ -234,6 +235,23 @@ static uint32_t on_shutdown(struct keeper *k, const void *data, const char **ret
     return AGENTD_CODE_OK;
 }
 
+static uint32_t on_hold(struct keeper *k, const void *data, const char **ret_why)
+{
+    uint32_t code =
+        keeper_hold(k, ((const struct agentd_held *)data)->agent, k->in_fd, ret_why);
+
+    if (code == AGENTD_CODE_OK)
+        k->in_fd = -1;
+    return code;
+}
+
+static uint32_t on_let(struct keeper *k, const void *data, const char **ret_why)
+{
+    (void)ret_why;
+    keeper_let(k, ((const struct agentd_held *)data)->agent);
+    return AGENTD_CODE_OK;
+}
+
 uint32_t keeper_request(struct keeper *k, const void *data, const char **ret_why)
 {
     const struct agentd_head *head = data;
@@ -250,6 +268,8 @@ uint32_t keeper_request(struct keeper *k, const void *data, const char **ret_why
     case AGENTD_FORGET: return on_forget(k, data, ret_why);
     case AGENTD_TELL: return on_tell(k, data, ret_why);
     case AGENTD_SHUTDOWN: return on_shutdown(k, data, ret_why);
+    case AGENTD_HOLD: return on_hold(k, data, ret_why);
+    case AGENTD_LET: return on_let(k, data, ret_why);
     default: return on_order(k, data, ret_why);
     }
 }

@@ -327,7 +327,18 @@ int link_api_open(struct link_agent *agent, struct hf_error *err)
     (void)uv_timer_start(&api->alive, on_alive, ALIVE_MS, ALIVE_MS);
     agent->api = api;
     open_notify(api);
+    if (agent->link->runner != NULL)
+        link_notify_begin(api->notify);
     return give(api, err);
+}
+
+void link_api_begin(struct link *link)
+{
+    for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
+        if (agent->api != NULL)
+            link_notify_begin(agent->api->notify);
+    }
+    link_notify_drop_unused(link);
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -11,6 +11,9 @@
  * the user whom the launcher of its spec names. */
 int link_api_open(struct link_agent *agent, struct hf_error *err) HF_MUST_CHECK;
 void link_api_close(struct link_agent *agent);
+/* There is somebody to hear what the agents say, and we are READY: the keeper may be given what
+ * must outlive us. */
+void link_api_begin(struct link *link);
 
 const char *link_api_get_path(const struct link_api *api);
 /* Where it may send what sd_notify sends; NULL: nowhere. */

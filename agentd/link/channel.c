@@ -24,8 +24,16 @@ struct request {
     bool has_who;
     struct agentd_who who;
     bool sent;
+    int fd; /* goes along with it; -1 */
     size_t len;
     char packet[];
+};
+
+/* What a link before this one gave to the keeper, until somebody takes it. */
+struct held {
+    struct held *next;
+    int fd;
+    char agent[AGENTD_NAME_BYTES];
 };
 
 struct link_channel {
@@ -38,6 +46,7 @@ struct link_channel {
     struct request *requests; /* in the order of their ids */
     struct request **last;
     uint64_t last_id;
+    struct held *held;
     bool synced, broken, polled, finishing;
     _Alignas(8) char packet[AGENTD_MESSAGE_MAX];
 };
@@ -56,6 +65,36 @@ static void break_up(struct link_channel *channel, const char *why)
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
+static ssize_t send_request(const struct link_channel *channel, struct request *request)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS } };
+    struct iovec part = { request->packet, request->len };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    ssize_t sent;
+
+    if (request->fd >= 0) {
+        memcpy(CMSG_DATA(&control.head), &request->fd, sizeof request->fd);
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+    }
+    do
+        sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
+static void free_request(struct request *request)
+{
+    if (request->fd >= 0)
+        (void)close(request->fd);
+    free(request);
+}
+
 /* Not yet read on what the kernel does not take: the rest waits for the socket. */
 static void flush(struct link_channel *channel)
 {
@@ -63,14 +102,11 @@ static void flush(struct link_channel *channel)
 
     for (struct request *request = channel->requests; request != NULL && !full;
          request = request->next) {
-        ssize_t sent = 0;
+        ssize_t sent;
 
         if (request->sent)
             continue;
-        do
-            sent =
-                send(channel->fd, request->packet, request->len, MSG_NOSIGNAL | MSG_DONTWAIT);
-        while (sent < 0 && errno == EINTR);
+        sent = send_request(channel, request);
         if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
             break_up(channel, strerror(errno));
             return;
@@ -84,9 +120,10 @@ static void flush(struct link_channel *channel)
         (void)uv_poll_start(&channel->poll, UV_READABLE | (full ? UV_WRITABLE : 0), on_poll);
 }
 
-/* `fixed` begins with a struct agentd_head, whose type is set; `rest` follows it. */
-static int request(struct link_channel *channel, void *fixed, size_t fixed_len,
-                   const struct agentd_who *who, struct hf_bytes rest)
+/* `fixed` begins with a struct agentd_head, whose type is set; `rest` follows it. The
+ * descriptor becomes the request's. */
+static int request_with(struct link_channel *channel, void *fixed, size_t fixed_len,
+                        const struct agentd_who *who, struct hf_bytes rest, int fd)
 {
     struct agentd_head *head = fixed;
     struct request *next;
@@ -105,6 +142,7 @@ static int request(struct link_channel *channel, void *fixed, size_t fixed_len,
     next->id = head->id;
     next->type = head->type;
     next->len = head->length;
+    next->fd = fd;
     if (who != NULL) {
         next->who = *who;
         next->has_who = true;
@@ -116,6 +154,12 @@ static int request(struct link_channel *channel, void *fixed, size_t fixed_len,
     channel->last = &next->next;
     flush(channel);
     return HF_OK;
+}
+
+static int request(struct link_channel *channel, void *fixed, size_t fixed_len,
+                   const struct agentd_who *who, struct hf_bytes rest)
+{
+    return request_with(channel, fixed, fixed_len, who, rest, -1);
 }
 
 static const struct hf_bytes NOTHING = { NULL, 0 };
@@ -264,6 +308,53 @@ void link_channel_shutdown(struct link_channel *channel, int code)
     (void)request(channel, &message, sizeof message, NULL, NOTHING);
 }
 
+/* What the next link gets, too. */
+
+static struct agentd_held name_held(enum agentd_message type, const char *agent)
+{
+    struct agentd_held message = { .head.type = (uint16_t)type };
+
+    memcpy(message.agent, agent, strnlen(agent, sizeof message.agent - 1));
+    return message;
+}
+
+void link_channel_hold(struct link_channel *channel, const char *agent, int fd)
+{
+    struct agentd_held message = name_held(AGENTD_HOLD, agent);
+    int copy = channel->broken ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (copy >= 0 &&
+        request_with(channel, &message, sizeof message, NULL, NOTHING, copy) != HF_OK)
+        (void)close(copy);
+}
+
+void link_channel_let(struct link_channel *channel, const char *agent)
+{
+    struct agentd_held message = name_held(AGENTD_LET, agent);
+
+    (void)request(channel, &message, sizeof message, NULL, NOTHING);
+}
+
+int link_channel_take_held(struct link_channel *channel, const char *agent)
+{
+    for (struct held **at = &channel->held; *at != NULL; at = &(*at)->next) {
+        struct held *held = *at;
+        int fd = held->fd;
+
+        if (agent != NULL && strcmp(held->agent, agent) != 0)
+            continue;
+        *at = held->next;
+        free(held);
+        return fd;
+    }
+    return -1;
+}
+
+const char *link_channel_get_held(const struct link_channel *channel)
+{
+    return channel->held != NULL ? channel->held->agent : NULL;
+}
+
 /* The page. */
 
 hf_ms link_channel_get_deadline(const struct link_channel *channel)
@@ -300,7 +391,22 @@ static void on_reply(struct link_channel *channel, const struct agentd_reply *re
         channel->cfg.on_refused(answered->type, &answered->who, reply, channel->cfg.arg);
     if (answered->type == AGENTD_REMEMBER)
         channel->cfg.on_remembered(&answered->who, reply, channel->cfg.arg);
-    free(answered);
+    free_request(answered);
+}
+
+static void on_held(struct link_channel *channel, const struct agentd_held *told, int fd)
+{
+    struct held *held = fd >= 0 ? hf_calloc(1, sizeof *held) : NULL;
+
+    if (held == NULL) { /* the agent's next process gets another one */
+        if (fd >= 0)
+            (void)close(fd);
+        return;
+    }
+    held->fd = fd;
+    memcpy(held->agent, told->agent, sizeof held->agent);
+    held->next = channel->held;
+    channel->held = held;
 }
 
 static void on_agent(struct link_channel *channel, const void *packet)
@@ -328,11 +434,14 @@ static void on_hello(struct link_channel *channel, const struct agentd_hello *he
         break_up(channel, "the keeper is of another version: restart agentd");
 }
 
-static void on_packet(struct link_channel *channel, size_t len)
+/* A descriptor comes with nothing but HELD. */
+static void on_packet(struct link_channel *channel, size_t len, int fd)
 {
     const struct agentd_head *head = (const struct agentd_head *)channel->packet;
     const char *fault = agentd_check_news(channel->packet, len);
 
+    if (fd >= 0 && (fault != NULL || head->type != AGENTD_HELD))
+        (void)close(fd);
     if (fault != NULL) {
         break_up(channel, fault);
         return;
@@ -340,6 +449,7 @@ static void on_packet(struct link_channel *channel, size_t len)
     switch (head->type) {
     case AGENTD_HELLO: on_hello(channel, (const void *)channel->packet); break;
     case AGENTD_AGENT: on_agent(channel, channel->packet); break;
+    case AGENTD_HELD: on_held(channel, (const void *)channel->packet, fd); break;
     case AGENTD_SYNCED: channel->synced = true; break;
     case AGENTD_REPLY: on_reply(channel, (const void *)channel->packet); break;
     case AGENTD_SIGNAL:
@@ -350,10 +460,32 @@ static void on_packet(struct link_channel *channel, size_t len)
     }
 }
 
+static ssize_t receive_packet(struct link_channel *channel, int *ret_fd)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = { channel->packet, sizeof channel->packet };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = CMSG_LEN(sizeof(int)) };
+    ssize_t len = recvmsg(channel->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *cmsg = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+    *ret_fd = -1;
+    if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS &&
+        cmsg->cmsg_len >= CMSG_LEN(sizeof(int)))
+        memcpy(ret_fd, CMSG_DATA(cmsg), sizeof *ret_fd);
+    return len;
+}
+
 /* True: there may be more. */
 static bool receive(struct link_channel *channel)
 {
-    ssize_t len = recv(channel->fd, channel->packet, sizeof channel->packet, MSG_DONTWAIT);
+    int fd;
+    ssize_t len = receive_packet(channel, &fd);
 
     if (len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return false;
@@ -363,7 +495,7 @@ static bool receive(struct link_channel *channel)
         break_up(channel, len == 0 ? "the keeper has gone" : strerror(errno));
         return false;
     }
-    on_packet(channel, (size_t)len);
+    on_packet(channel, (size_t)len, fd);
     return !channel->broken;
 }
 
@@ -454,9 +586,11 @@ static void on_closed(uv_handle_t *handle)
     while (channel->requests != NULL) {
         struct request *next = channel->requests->next;
 
-        free(channel->requests);
+        free_request(channel->requests);
         channel->requests = next;
     }
+    for (int fd; (fd = link_channel_take_held(channel, NULL)) >= 0;)
+        (void)close(fd);
     free(channel->memo);
     free(channel);
 }

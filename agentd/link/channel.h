@@ -55,6 +55,15 @@ void link_channel_ready(struct link_channel *channel);
 void link_channel_lease(struct link_channel *channel, const struct agentd_lease_state *lease);
 void link_channel_memo(struct link_channel *channel, const char *text);
 
+/* A socket of an agent that must not end with this link: the keeper gets a copy, which the next
+ * link finds. */
+void link_channel_hold(struct link_channel *channel, const char *agent, int fd);
+void link_channel_let(struct link_channel *channel, const char *agent); /* not any more */
+/* What a link before this one gave: it is the caller's then; NULL: of whomever. -1: none. */
+int link_channel_take_held(struct link_channel *channel, const char *agent);
+/* Whose has not been taken; NULL: all have. */
+const char *link_channel_get_held(const struct link_channel *channel);
+
 /* What a process is made of. The strings are borrowed for the call. */
 struct link_spawn {
     const struct agentd_who *who;

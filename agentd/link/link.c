@@ -560,12 +560,16 @@ static int begin(struct link *link)
                                     .on_lease = on_lease,
                                     .on_trouble = on_trouble,
                                     .arg = link };
+    int rc;
 
     if (kept->lease_id != 0 && kept->ttl_ms > 0)
         cfg.resume = &resume;
     link->dirty = true;
     link_watch_wake(link);
-    return hf_runner_new(&link->backend, &cfg, &link->runner, &link->why);
+    rc = hf_runner_new(&link->backend, &cfg, &link->runner, &link->why);
+    if (rc == HF_OK)
+        link_api_begin(link);
+    return rc;
 }
 
 static void on_buried(struct link *link)

@@ -19,6 +19,7 @@ struct link_notify {
     uv_poll_t poll;
     int fd;
     uid_t user; /* that the agent runs as */
+    bool kept;  /* the keeper has it for the next link */
     struct sockaddr_un address;
 };
 
@@ -64,15 +65,13 @@ static void take(struct link_process *process, const char *text)
 static void on_notice(uv_poll_t *poll, int status, int events)
 {
     const struct link_notify *notify = poll->data;
-    const struct link *link = notify->agent->link;
     char text[NOTICE_BYTES];
     ssize_t len;
 
     (void)status;
     (void)events;
     for (int i = 0; i < AT_ONCE && (len = receive(notify, text)) >= 0; i++) {
-        struct link_process *process =
-            link->runner != NULL ? link_process_get_current(notify->agent) : NULL;
+        struct link_process *process = link_process_get_current(notify->agent);
 
         if (process != NULL && strlen(text) == (size_t)len)
             take(process, text);
@@ -95,6 +94,19 @@ static int bind_there(struct link_notify *notify, struct hf_error *err)
     return HF_OK;
 }
 
+/* Whoever is connected to it stays so, and what was sent meanwhile waits in it. Without its
+ * path nobody else would find it. */
+static bool take_over(struct link_notify *notify)
+{
+    notify->fd = link_channel_take_held(notify->agent->link->channel, notify->agent->name);
+    if (notify->fd < 0)
+        return false;
+    notify->kept = access(notify->address.sun_path, F_OK) == 0;
+    if (!notify->kept)
+        (void)close(notify->fd);
+    return notify->kept;
+}
+
 int link_notify_open(struct link_agent *agent, const char *state_dir,
                      struct link_notify **ret_notify, struct hf_error *err)
 {
@@ -109,9 +121,10 @@ int link_notify_open(struct link_agent *agent, const char *state_dir,
     notify->address.sun_family = AF_UNIX;
     len = snprintf(notify->address.sun_path, sizeof notify->address.sun_path,
                    "%s/agents/%s.note", state_dir, agent->name);
-    rc = len < (int)sizeof notify->address.sun_path
-             ? bind_there(notify, err)
-             : hf_error_set(err, HF_ELIMIT, "the path of its socket is too long");
+    if (len >= (int)sizeof notify->address.sun_path)
+        rc = hf_error_set(err, HF_ELIMIT, "the path of its socket is too long");
+    else
+        rc = take_over(notify) ? HF_OK : bind_there(notify, err);
     if (rc == HF_OK && uv_poll_init(&agent->link->loop, &notify->poll, notify->fd) != 0)
         rc = hf_error_set(err, HF_EIO, "no event loop");
     if (rc != HF_OK) {
@@ -121,7 +134,6 @@ int link_notify_open(struct link_agent *agent, const char *state_dir,
         return rc;
     }
     notify->poll.data = notify;
-    (void)uv_poll_start(&notify->poll, UV_READABLE, on_notice);
     *ret_notify = notify;
     return HF_OK;
 }
@@ -139,7 +151,34 @@ void link_notify_close(struct link_notify *notify)
     if (notify == NULL)
         return;
     (void)unlink(notify->address.sun_path);
+    link_channel_let(notify->agent->link->channel, notify->agent->name);
     uv_close((uv_handle_t *)&notify->poll, on_closed);
+}
+
+void link_notify_begin(struct link_notify *notify)
+{
+    if (notify == NULL)
+        return;
+    (void)uv_poll_start(&notify->poll, UV_READABLE, on_notice);
+    if (notify->kept)
+        return;
+    link_channel_hold(notify->agent->link->channel, notify->agent->name, notify->fd);
+    notify->kept = true;
+}
+
+/* Nobody of those agents has a process that could know the socket. */
+void link_notify_drop_unused(struct link *link)
+{
+    const char *state_dir = link_channel_get_hello(link->channel)->state_dir;
+    const char *agent;
+    char path[AGENTD_PATH_BYTES + AGENTD_NAME_BYTES + 16];
+
+    while ((agent = link_channel_get_held(link->channel)) != NULL) {
+        (void)snprintf(path, sizeof path, "%s/agents/%s.note", state_dir, agent);
+        (void)unlink(path);
+        link_channel_let(link->channel, agent);
+        (void)close(link_channel_take_held(link->channel, NULL));
+    }
 }
 
 int link_notify_give(struct link_notify *notify, uid_t user, struct hf_error *err)

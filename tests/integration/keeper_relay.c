@@ -40,15 +40,33 @@ static void hand_over_page(int fd)
         exit(3);
 }
 
+/* Descriptors as well. */
 static void pass_on(int from, int to)
 {
     static char packet[AGENTD_MESSAGE_MAX + 1];
-    ssize_t len = recv(from, packet, sizeof packet, 0);
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = { packet, sizeof packet };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof control.bytes };
+    ssize_t len = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
 
     if (len <= 0)
         exit(0);
-    if (send(to, packet, (size_t)len, MSG_NOSIGNAL) < 0)
+    part.iov_len = (size_t)len;
+    if (sendmsg(to, &message, MSG_NOSIGNAL) < 0)
         exit(3);
+    if (cmsg != NULL) {
+        int fd;
+
+        memcpy(&fd, CMSG_DATA(cmsg), sizeof fd);
+        (void)close(fd);
+    }
 }
 
 int main(int argc, char **argv)

@@ -49,7 +49,7 @@ void hft_keeper_init(struct hft_keeper *k, enum hft_keeper_mode mode)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-    *k = (struct hft_keeper){ .mode = mode, .link = -1 };
+    *k = (struct hft_keeper){ .mode = mode, .link = -1, .held_fd = -1 };
     hft_tempdir_init(&k->dir);
     (void)snprintf(k->state, sizeof k->state, "%s/state", k->dir.path);
     ck_assert_int_eq(mkdir(k->state, 0700), 0);
@@ -81,6 +81,8 @@ void hft_keeper_done(struct hft_keeper *k)
         hft_wait_or_fail(has_ended, &k->pid, LONG_MS, "the keeper's end");
     if (k->link >= 0)
         (void)close(k->link);
+    if (k->held_fd >= 0)
+        (void)close(k->held_fd);
     (void)close(k->listener);
     hft_tempdir_done(&k->dir);
 }
@@ -202,6 +204,29 @@ static void keep_tree(struct hft_keeper *k, const struct agentd_agent *news)
     memcpy(k->blob, news + 1, news->blob_len);
 }
 
+/* A packet, and in k->held_fd what came with it. */
+static ssize_t receive(struct hft_keeper *k, void *packet, size_t size)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = { packet, size };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof control.bytes };
+    ssize_t len = recvmsg(k->link, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *cmsg = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+    if (cmsg != NULL) {
+        if (k->held_fd >= 0)
+            (void)close(k->held_fd);
+        memcpy(&k->held_fd, CMSG_DATA(cmsg), sizeof k->held_fd);
+    }
+    return len;
+}
+
 bool hft_keeper_take(struct hft_keeper *k, hf_ms timeout)
 {
     static _Alignas(8) char packet[AGENTD_MESSAGE_MAX];
@@ -210,7 +235,7 @@ bool hft_keeper_take(struct hft_keeper *k, hf_ms timeout)
 
     if (poll(&poll_fd, 1, (int)timeout) != 1)
         return false;
-    ssize_t len = recv(k->link, packet, sizeof packet, 0);
+    ssize_t len = receive(k, packet, sizeof packet);
     if (len <= 0)
         return false;
     const char *why = agentd_check_news(packet, (size_t)len);
@@ -222,23 +247,58 @@ bool hft_keeper_take(struct hft_keeper *k, hf_ms timeout)
         break;
     case AGENTD_AGENT: keep_tree(k, (const struct agentd_agent *)packet); break;
     case AGENTD_SYNCED: k->is_synced = true; break;
+    case AGENTD_HELD:
+        memcpy(k->held, ((const struct agentd_held *)packet)->agent, sizeof k->held);
+        break;
     case AGENTD_SIGNAL: k->signal = ((const struct agentd_signal *)packet)->signal; break;
     default: memcpy(&k->reply, packet, sizeof k->reply); break;
     }
     return true;
 }
 
-uint32_t hft_keeper_raw(struct hft_keeper *k, const void *packet, size_t len)
+static void send_with(int to, const void *packet, size_t len, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS } };
+    struct iovec part = { (void *)packet, len };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+    if (fd >= 0) {
+        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+    }
+    ck_assert_int_eq(sendmsg(to, &message, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+static uint32_t ask(struct hft_keeper *k, const void *packet, size_t len, int fd)
 {
     uint64_t id =
         len >= sizeof(struct agentd_head) ? ((const struct agentd_head *)packet)->id : 0;
 
     k->reply = (struct agentd_reply){ .head.id = UINT64_MAX };
-    ck_assert_int_eq(send(k->link, packet, len, MSG_NOSIGNAL), (ssize_t)len);
+    send_with(k->link, packet, len, fd);
     while (k->reply.head.id == UINT64_MAX)
         ck_assert_msg(hft_keeper_take(k, LONG_MS), "no reply");
     ck_assert_uint_eq(k->reply.head.id, id);
     return k->reply.code;
+}
+
+uint32_t hft_keeper_raw(struct hft_keeper *k, const void *packet, size_t len)
+{
+    return ask(k, packet, len, -1);
+}
+
+uint32_t hft_keeper_hold(struct hft_keeper *k, uint16_t type, const char *agent, int fd)
+{
+    struct agentd_held m = { .head = { .length = sizeof m, .type = type, .id = ++k->last_id } };
+
+    (void)snprintf(m.agent, sizeof m.agent, "%s", agent);
+    return ask(k, &m, sizeof m, fd);
 }
 
 static void put_who(struct agentd_who *who, const char *agent, const char *instance)

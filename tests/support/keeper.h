@@ -36,7 +36,9 @@ struct hft_keeper {
     char memo[AGENTD_MEMO_MAX];
     bool is_synced;
     uint64_t last_id;
-    int signal; /* the latest that the keeper told */
+    int signal;                   /* the latest that the keeper told */
+    char held[AGENTD_NAME_BYTES]; /* whose descriptor was handed over last, ... */
+    int held_fd;                  /* ... and that; -1 */
     struct agentd_reply reply;
     struct agentd_agent trees[HFT_KEEPER_TREES]; /* as the keeper told them last */
     char blob[AGENTD_BLOB_MAX];                  /* of the latest */
@@ -86,6 +88,9 @@ uint32_t hft_keeper_order(struct hft_keeper *k, uint16_t type, const char *agent
 uint32_t hft_keeper_end(struct hft_keeper *k, const char *agent, const char *instance,
                         uint32_t grace_ms);
 uint32_t hft_keeper_shutdown(struct hft_keeper *k, uint32_t code, uint32_t grace_ms);
+
+/* HOLD or LET; -1: no descriptor goes along. */
+uint32_t hft_keeper_hold(struct hft_keeper *k, uint16_t type, const char *agent, int fd);
 
 /* SPAWN, wait for HELD, RELEASE, wait for RUNNING (or its end); returns the tree. */
 struct agentd_agent *hft_keeper_run(struct hft_keeper *k, const char *agent,

@@ -323,6 +323,22 @@ START_TEST(what_the_keeper_says_is_checked_too)
 }
 END_TEST
 
+START_TEST(what_is_held_has_the_name_of_an_agent)
+{
+    struct agentd_held *m = begin(AGENTD_HOLD, sizeof *m);
+
+    ck_assert_ptr_nonnull(verdict());
+    strcpy(m->agent, "worker-1");
+    ck_assert_ptr_null(verdict());
+    m->agent[20] = 'x';
+    ck_assert_ptr_nonnull(verdict());
+    m->agent[20] = 0;
+    m->head.type = AGENTD_HELD; /* what the keeper says */
+    ck_assert_ptr_nonnull(verdict());
+    ck_assert_ptr_null(agentd_check_news(packet, sizeof *m));
+}
+END_TEST
+
 START_TEST(every_value_has_a_name)
 {
     ck_assert_str_eq(agentd_state_name(AGENTD_STATE_FROZEN), "FROZEN");
@@ -343,6 +359,7 @@ int main(void)
     tcase_add_test(t, blobs_and_memos_have_a_limit);
     tcase_add_test(t, what_is_told_has_an_id_and_a_limit);
     tcase_add_test(t, what_the_keeper_says_is_checked_too);
+    tcase_add_test(t, what_is_held_has_the_name_of_an_agent);
     tcase_add_test(t, every_value_has_a_name);
     return hft_suite_run("keeper/protocol", t, NULL);
 }
