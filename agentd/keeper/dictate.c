@@ -173,14 +173,26 @@ static bool flush_slot(struct keeper *k, struct keeper_slot *s, int64_t now)
     return true;
 }
 
+/* Who waits for another link finds here that it is ready, or how it ended. */
+static bool record_link(struct keeper *k)
+{
+    char text[64];
+    int len = snprintf(text, sizeof text, "%d %d\n", (int)k->link_failed, k->link_failed_code);
+
+    if (!(k->link_failed == 0 ? drop(k, "link.failed")
+                              : put(k, SCRIBE_PUT, "link.failed", text, (size_t)len)))
+        return false;
+    return put_number(k, "link.pid", k->link_ready ? k->link : 0);
+}
+
 static bool flush_keeper(struct keeper *k)
 {
     if (k->lease_unrecorded && !put_number(k, "lease", k->lease.lease_id))
         return false;
     k->lease_unrecorded = false;
-    if (k->link_pid_unrecorded && !put_number(k, "link.pid", k->link))
+    if (k->link_unrecorded && !record_link(k))
         return false;
-    k->link_pid_unrecorded = false;
+    k->link_unrecorded = false;
     return true;
 }
 

@@ -5,8 +5,9 @@
 
 #include "agentd/keeper/keeper.h"
 
-#define DRAIN_AFTER (10 * KEEPER_SECOND) /* a link that is replaced takes a fraction of that   \
-                                          */
+#define DRAIN_AFTER                                                                            \
+    (10 * KEEPER_SECOND) /* a link that is replaced takes a fraction of that                   \
+                          */
 #define DRAIN_EVERY (500 * KEEPER_MS)
 #define DRAIN_MAX   64 /* notices of one agent at once */
 

@@ -164,7 +164,9 @@ struct keeper {
     bool link_ready;     /* this one has said READY */
     bool link_was_ready; /* one has */
     bool hello_due, synced_due, reply_due;
-    bool lease_unrecorded, link_pid_unrecorded;
+    bool lease_unrecorded, link_unrecorded;
+    pid_t link_failed; /* the latest that ended before it was ready, if none was since; 0 */
+    int link_failed_code;
 };
 
 /* proc.c - small things about processes and files. */

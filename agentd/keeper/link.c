@@ -95,7 +95,6 @@ int keeper_link_start(struct keeper *k)
     k->last_id = 0;
     k->reply_due = false;
     k->hello_due = k->synced_due = true;
-    k->link_pid_unrecorded = true;
     if (k->stop_signals > 0) /* the one before had not come to the end of it */
         k->signals |= UINT64_C(1) << k->stop_signal;
     for (size_t i = 0; i < k->slot_count; i++)
@@ -132,9 +131,14 @@ void keeper_link_ended(struct keeper *k, int status)
     int64_t now = keeper_now();
 
     keeper_close(&k->link_fd);
-    k->link = 0;
-    if (k->link_ready)
+    if (k->link_ready) {
         k->link_lost = now;
+    } else {
+        k->link_failed = k->link;
+        k->link_failed_code = code_of(status);
+    }
+    k->link = 0;
+    k->link_unrecorded = true;
     if (k->stopping)
         return;
     if (!k->link_was_ready && k->slot_count == 0) {

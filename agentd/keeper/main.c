@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agentd/keeper/keeper.h"
+#include "agentd/keeper/place.h"
 
 #define FORGET_GRACE                                                                           \
     (3 * KEEPER_SECOND) /* after the last end, for a link that is shutting down */
@@ -25,22 +26,6 @@ void keeper_watch(struct keeper *k, int fd, uint32_t kind, uint32_t key)
     struct epoll_event event = { .events = EPOLLIN, .data.u64 = (uint64_t)kind << 32 | key };
 
     (void)epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
-/* The command line is the link's to understand; the keeper looks for what it cannot do without.
- */
-
-static const char *value_of(char **argv, const char *option)
-{
-    size_t len = strlen(option);
-
-    for (char **arg = argv + 1; *arg != NULL && strcmp(*arg, "--") != 0; arg++) {
-        if (strcmp(*arg, option) == 0)
-            return arg[1];
-        if (strncmp(*arg, option, len) == 0 && (*arg)[len] == '=')
-            return *arg + len + 1;
-    }
-    return NULL;
 }
 
 /* Commands that start no agents, and questions. */
@@ -57,35 +42,6 @@ static bool is_for_link_alone(char **argv)
         }
     }
     return false;
-}
-
-/* Each `agentd run` has a directory of its own, named after its agent. */
-static int choose_state_dir(struct keeper *k)
-{
-    const char *dir = value_of(k->argv, "--state-dir");
-    const char *name = value_of(k->argv, "--name");
-    const char *home = getenv("XDG_STATE_HOME");
-    const char *tail = home != NULL ? "" : "/.local/state";
-    int len;
-
-    if (dir == NULL)
-        dir = getenv("HOLDFAST_STATE_DIR");
-    if (home == NULL)
-        home = getenv("HOME");
-    if (geteuid() == 0 || home == NULL) {
-        home = "/var/lib";
-        tail = "";
-    }
-    if (dir != NULL)
-        len = snprintf(k->state_dir, sizeof k->state_dir, "%s", dir);
-    else if (strcmp(k->argv[1], "run") != 0)
-        len = snprintf(k->state_dir, sizeof k->state_dir, "%s%s/holdfast/agentd", home, tail);
-    else if (name != NULL && agentd_is_name(name, strlen(name) + 1))
-        len = snprintf(k->state_dir, sizeof k->state_dir, "%s%s/holdfast/run-%s", home, tail,
-                       name);
-    else
-        return -EINVAL;
-    return len > 0 && (size_t)len < sizeof k->state_dir ? 0 : -ENAMETOOLONG;
 }
 
 /* Standard descriptors that are closed would be taken by what we open next. */
@@ -318,7 +274,8 @@ static void end(struct keeper *k)
     keeper_close(&k->link_fd);
     wait_for(k->link, k->stop_until == 0 ? 0 : 3);
     k->link = 0;
-    k->link_pid_unrecorded = true;
+    k->link_failed = 0;
+    k->link_unrecorded = true;
     (void)keeper_scribe_flush(k, keeper_now());
     keeper_close(&k->scribe_fd);
     wait_for(k->scribe, 3);
@@ -347,7 +304,7 @@ int main(int argc, char **argv)
     if (is_for_link_alone(argv))
         keeper_link_exec(argv);
     k->argv = argv;
-    rc = choose_state_dir(k);
+    rc = agentd_choose_state_dir(argv, k->state_dir, sizeof k->state_dir);
     if (rc == -EINVAL)
         keeper_link_exec(argv); /* `run` without a valid name: it knows what to say */
     k->pid = getpid();

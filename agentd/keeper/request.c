@@ -16,6 +16,8 @@ static uint32_t on_ready(struct keeper *k, const void *data, const char **ret_wh
     (void)ret_why;
     k->link_ready = k->link_was_ready = true;
     k->link_lost = 0;
+    k->link_failed = 0;
+    k->link_unrecorded = true; /* only now: whoever waits for a link wants one that lives */
     return AGENTD_CODE_OK;
 }
 

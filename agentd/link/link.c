@@ -8,6 +8,7 @@
 #include "agentd/link/api.h"
 #include "agentd/link/resume.h"
 #include "agentd/link/sweep.h"
+#include "agentd/link/upgrade.h"
 #include "agentd/link/verify.h"
 #include "base/alloc.h"
 #include "base/id.h"
@@ -509,6 +510,7 @@ static void reload(const struct link *link)
     if (link_settings_check_again(link->settings, link_kept_get_files(&kept), &err) != HF_OK) {
         HF_LOG_ERROR("not_reloaded", HF_STR("why", err.text),
                      HF_STR("next", "everything stays as it is"));
+        link_upgrade_refuse(link_channel_get_hello(link->channel)->state_dir, err.text);
         return;
     }
     link_kept_leave(&kept);

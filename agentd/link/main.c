@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agentd/keeper/place.h"
 #include "agentd/link/link.h"
 #include "agentd/link/trial.h"
 #include "agentd/link/upgrade.h"
@@ -17,7 +18,7 @@ static const char USAGE[] =
     "Usage: agentd run --name NAME [OPTION]... -- COMMAND...\n"
     "       agentd --config FILE [OPTION]...\n"
     "       agentd check [--config FILE]\n"
-    "       agentd upgrade --state-dir DIR\n"
+    "       agentd upgrade [--state-dir DIR | --name NAME]\n"
     "\n"
     "Starts agents, registers them in etcd for as long as they live, and tells the fleet\n"
     "how they ended.\n";
@@ -97,6 +98,16 @@ static void look_for_correction(const struct link_settings *settings)
         link_kept_leave(&now);
 }
 
+static void refuse(const struct link_settings *settings, const char *why)
+{
+    char dir[AGENTD_PATH_BYTES];
+
+    if ((settings->mode == LINK_RUN || settings->mode == LINK_CONFIG) &&
+        fcntl(AGENTD_LINK_FD, F_GETFD) >= 0 &&
+        agentd_choose_state_dir(settings->argv, dir, sizeof dir) == 0)
+        link_upgrade_refuse(dir, why);
+}
+
 static int run(const struct hf_config *cfg, const struct link_settings *settings,
                struct link_kept *kept)
 {
@@ -121,6 +132,7 @@ static int run(const struct hf_config *cfg, const struct link_settings *settings
     if (rc == HF_OK)
         return EXIT_SUCCESS;
     HF_LOG_ERROR("cannot_go_on", HF_STR("error", hf_err_name(rc)), HF_STR("message", err.text));
+    refuse(settings, err.text);
     if (rc == HF_EINVAL)
         look_for_correction(settings);
     /* What it had opened, threads and all, goes with the process. */
@@ -129,9 +141,12 @@ static int run(const struct hf_config *cfg, const struct link_settings *settings
 
 static int upgrade(const struct link_settings *settings)
 {
-    struct hf_error err = { "" };
-    int rc = link_upgrade(settings->state_dir, &err);
+    struct hf_error err = { "the path of the state directory is too long" };
+    char dir[AGENTD_PATH_BYTES];
+    int rc = HF_EINVAL;
 
+    if (agentd_choose_state_dir(settings->argv, dir, sizeof dir) == 0)
+        rc = link_upgrade(dir, &err);
     if (rc == HF_OK)
         return EXIT_SUCCESS;
     (void)fprintf(stderr, "agentd: %s\n", err.text);
@@ -151,6 +166,7 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings,
 
     if (rc != HF_OK) {
         (void)fprintf(stderr, "agentd: %s\n", err.text);
+        refuse(settings, err.text);
         if (kept->given && rc != HF_ENOMEM && settings->host != NULL)
             look_for_correction(settings); /* what the last link had does no more */
         return EXIT_USAGE;

@@ -402,9 +402,6 @@ static int sort_words(struct link_settings *settings, const struct hf_config *cf
     else
         return hf_error_set(err, HF_EINVAL, "unknown command: %s (run, check or upgrade)",
                             verb);
-    if (settings->mode == LINK_UPGRADE && settings->state_dir == NULL)
-        return hf_error_set(err, HF_EINVAL,
-                            "upgrade: say with --state-dir which agentd is meant");
     settings->command.items = words.items + cfg->before_dashes;
     settings->command.count = words.count - cfg->before_dashes;
     if (settings->mode != LINK_RUN && settings->command.count > 0)

@@ -105,6 +105,11 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
     write_file("agentd.yaml", "host: h2\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
     await_line("agentd.log", "host cannot change while the agents live");
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_int_eq(output.status, 1);
+    ck_assert_ptr_nonnull(strstr(output.err, "host cannot change while the agents live"));
+    hft_output_done(&output);
     write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n"
                               "checkpoints: {store: file, directory: /no/such/place}\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
@@ -389,6 +394,26 @@ START_TEST(a_check_says_what_it_has_read)
 }
 END_TEST
 
+/* Where the agentd that is meant keeps its state need not be said where it was not said to it.
+ */
+START_TEST(an_upgrade_looks_where_an_agentd_begins)
+{
+    static const char *const NAMES[] = { NULL, "w1" };
+    static const char *const PLACES[] = { "/holdfast/agentd\n", "/holdfast/run-w1\n" };
+    char env[300], said[400];
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    (void)snprintf(env, sizeof env, "XDG_STATE_HOME=%s", dir.path);
+    (void)snprintf(said, sizeof said, "no agentd runs in %s%s",
+                   geteuid() == 0 ? "/var/lib" : dir.path, PLACES[_i]);
+    hft_process_run((const char *[]){ AGENTD, "upgrade", NAMES[_i] != NULL ? "--name" : NULL,
+                                      NAMES[_i], NULL },
+                    (const char *[]){ env, NULL }, &output);
+    ck_assert_int_eq(output.status, 3);
+    ck_assert_msg(strstr(output.err, said) != NULL, "%s and not %s", output.err, said);
+}
+END_TEST
+
 static void scratch(void)
 {
     hft_tempdir_init(&dir);
@@ -419,5 +444,6 @@ int main(void)
     tcase_set_timeout(words, 120);
     tcase_add_loop_test(words, what_makes_no_sense_is_said, 0, sizeof WORDS / sizeof WORDS[0]);
     tcase_add_test(words, a_check_says_what_it_has_read);
+    tcase_add_loop_test(words, an_upgrade_looks_where_an_agentd_begins, 0, 2);
     return hft_suite_run("agentd: configuration", stories, words, NULL);
 }

@@ -31,8 +31,9 @@ static void say(const char *words)
     await_line("said", words);
 }
 
-/* Links wait in a script while the file `wait` is there. */
-static const char *const *begin_waiting_links(void)
+/* Links are started by a script: they wait while the file `wait` is there, and are broken while
+ * `broken` is. */
+static const char *const *begin_scripted_links(void)
 {
     static char variable[500];
     static const char *list[8];
@@ -40,8 +41,9 @@ static const char *const *begin_waiting_links(void)
     size_t count = 0;
 
     (void)snprintf(script, sizeof script,
-                   "#!/bin/sh\nwhile test -e %s/wait; do sleep 0.02; done\n"
-                   "exec " AGENTD_LINK " \"$@\"\n",
+                   "#!/bin/sh\ncd %s\necho $$ >>starts\n"
+                   "while test -e wait; do sleep 0.02; done\n"
+                   "test -e broken && exit 7\nexec " AGENTD_LINK " \"$@\"\n",
                    dir.path);
     write_file("link", script);
     (void)snprintf(path, sizeof path, "%s/link", dir.path);
@@ -54,15 +56,12 @@ static const char *const *begin_waiting_links(void)
     return list;
 }
 
-static void hold_links(bool hold)
+static void remove_file(const char *name)
 {
     char path[400];
 
-    (void)snprintf(path, sizeof path, "%s/wait", dir.path);
-    if (hold)
-        write_file("wait", "");
-    else
-        ck_assert_int_eq(unlink(path), 0);
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, name);
+    ck_assert_int_eq(unlink(path), 0);
 }
 
 /* What is sent while there is no link waits for the next one, and a socket that is connected
@@ -72,15 +71,15 @@ START_TEST(a_program_that_speaks_as_to_systemd_notices_no_link)
     char path[400];
     pid_t agentd;
 
-    variables = begin_waiting_links();
+    variables = begin_scripted_links();
     agentd = start("a1", (const char *[]){ "python3", "-c", SPEAKER, dir.path, NULL });
     say("STATUS=one");
     await("agents/a1/report", "\"phase\":\"one\"");
-    hold_links(true);
+    write_file("wait", "");
     kill_link();
     await_line("agentd.log", "event=link_ended");
     say("READY=1\nSTATUS=two");
-    hold_links(false);
+    remove_file("wait");
     await("agents/a1/report", "\"phase\":\"two\"");
     await("agents/a1/report", "\"state\":\"ready\"");
     kill_link();
@@ -96,6 +95,65 @@ START_TEST(a_program_that_speaks_as_to_systemd_notices_no_link)
 }
 END_TEST
 
+static pid_t start_sleeper(void)
+{
+    pid_t agentd;
+
+    variables = begin_scripted_links();
+    agentd = start("a1", (const char *[]){ "sleep", "600", NULL });
+    variables = NULL;
+    await("agents/a1/live", "\"pid\"");
+    return agentd;
+}
+
+static bool has_started_links(void *arg)
+{
+    char *starts = read_file("starts");
+    int count = 0;
+
+    for (const char *p = starts; *p != '\0'; p++)
+        count += *p == '\n';
+    free(starts);
+    return count >= *(const int *)arg;
+}
+
+/* A process that was started is no link yet. */
+START_TEST(an_upgrade_is_done_when_the_new_link_is_ready)
+{
+    pid_t agentd = start_sleeper(), upgrade;
+    int status;
+
+    write_file("wait", "");
+    upgrade = hft_process_spawn(&(struct hft_spawn){
+        .argv = (const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+        .env = hft_sanitizer_env() });
+    hft_wait_or_fail(has_started_links, &(int){ 2 }, STEP_MS, "another link's start");
+    hft_pass_until(hft_now() + 300); /* fifteen looks of its */
+    ck_assert(!hft_process_has_ended(upgrade, &status));
+    remove_file("wait");
+    ck_assert_int_eq(hft_process_reap(upgrade, STEP_MS), 0);
+    (void)stop(agentd);
+}
+END_TEST
+
+START_TEST(an_upgrade_to_a_link_that_cannot_begin_says_so)
+{
+    pid_t agentd = start_sleeper();
+    hf_rev life = look("agents/a1/live").create_rev;
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    write_file("broken", "");
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_int_eq(output.status, 1);
+    ck_assert_msg(strstr(output.err, "ended with status 7") != NULL, "%s", output.err);
+    remove_file("broken");
+    await_link(2);
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -103,5 +161,7 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, a_program_that_speaks_as_to_systemd_notices_no_link);
+    tcase_add_test(stories, an_upgrade_is_done_when_the_new_link_is_ready);
+    tcase_add_test(stories, an_upgrade_to_a_link_that_cannot_begin_says_so);
     return hft_suite_run("agentd: one link after another", stories, NULL);
 }

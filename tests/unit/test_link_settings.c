@@ -84,7 +84,6 @@ static const struct {
     { { "agentd", "run", "--name", "W1", "--", "true" }, "name" },
     { { "agentd", "run", "--name", "w1", "--ttl", "1s", "--", "true" }, "2s" },
     { { "agentd", "check", "--", "true" }, "unexpected argument: true" },
-    { { "agentd", "upgrade" }, "say with --state-dir which agentd is meant" },
 };
 
 START_TEST(a_command_line_that_makes_no_sense_is_refused)
