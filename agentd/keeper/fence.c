@@ -37,6 +37,13 @@ static bool has_passed(int64_t deadline, int64_t now)
     return deadline <= now || deadline > now + AGENTD_TTL_MAX * KEEPER_MS;
 }
 
+int64_t keeper_fence_get(struct keeper *k)
+{
+    int64_t deadline = load_deadline(k);
+
+    return deadline <= keeper_now() + AGENTD_TTL_MAX * KEEPER_MS ? deadline : 0;
+}
+
 bool keeper_fence_has_passed(struct keeper *k)
 {
     int64_t deadline = load_deadline(k);

@@ -130,6 +130,8 @@ struct keeper {
     int64_t link_at;      /* when to start the next one; KEEPER_NEVER: it runs */
     int64_t link_started; /* when the latest was */
     int64_t link_delay;
+    int64_t link_heard;       /* when it last said anything */
+    int64_t link_answer_by;   /* it was asked whether it lives; KEEPER_NEVER: it was not */
     uint64_t last_id;         /* of a request of this link */
     uint64_t signals;         /* bit n: signal n is to be told */
     struct agentd_reply *out; /* a reply that the socket did not take yet */
@@ -163,7 +165,7 @@ struct keeper {
     bool link_blocked;   /* its socket took no more; nothing is read meanwhile */
     bool link_ready;     /* this one has said READY */
     bool link_was_ready; /* one has */
-    bool hello_due, synced_due, reply_due;
+    bool hello_due, synced_due, reply_due, ask_due;
     bool lease_unrecorded, link_unrecorded;
     pid_t link_failed; /* the latest that ended before it was ready, if none was since; 0 */
     int link_failed_code;
@@ -265,6 +267,8 @@ void keeper_cgroup_empty_old(struct keeper *k); /* what a crashed keeper left */
 /* fence.c - the deadline. */
 int keeper_fence_init(struct keeper *k);
 bool keeper_fence_has_passed(struct keeper *k);
+int64_t
+keeper_fence_get(struct keeper *k); /* the deadline; 0: none, or one that makes no sense */
 void keeper_fence_check(struct keeper *k);
 
 /* oom.c - was it the kernel, for memory? */
@@ -277,6 +281,10 @@ int keeper_link_start(struct keeper *k);
 void keeper_link_ended(struct keeper *k, int status);
 void keeper_link_read(struct keeper *k);
 void keeper_link_flush(struct keeper *k);
+/* Whoever does not answer until then is killed, and another one comes. */
+void keeper_link_ask(struct keeper *k, int64_t answer_by);
+/* Asks whoever was silent for too long; returns when to look again. */
+int64_t keeper_link_watch(struct keeper *k, int64_t now);
 _Noreturn void keeper_link_exec(char **argv);
 uint32_t keeper_request(struct keeper *k, const void *data, const char **ret_why);
 void keeper_shutdown(struct keeper *k, int code, int64_t grace_ns);

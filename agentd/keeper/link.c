@@ -19,8 +19,9 @@
 #define DELAY_MAX    (5 * KEEPER_SECOND)
 #define PROVEN_LIFE  KEEPER_SECOND /* one that lived so long did not die of its start */
 #define STOP_GRACE   (10 * KEEPER_SECOND)
-#define TURN_MAX     64 /* requests until the loop looks at the fence again */
-#define LINK_URGENCY 10 /* nice levels above the agents */
+#define SILENCE_MIN  (30 * KEEPER_SECOND) /* of a link, whatever its TTL */
+#define TURN_MAX     64                   /* requests until the loop looks at the fence again */
+#define LINK_URGENCY 10                   /* nice levels above the agents */
 
 /* Beside us in a build tree as well as where we were installed. */
 _Noreturn void keeper_link_exec(char **argv)
@@ -88,7 +89,9 @@ int keeper_link_start(struct keeper *k)
     k->link = pid;
     k->link_fd = pair[0];
     k->link_at = KEEPER_NEVER;
-    k->link_started = keeper_now();
+    k->link_started = k->link_heard = keeper_now();
+    k->link_answer_by = KEEPER_NEVER;
+    k->ask_due = false;
     k->link_starts++;
     k->link_ready = false;
     k->link_blocked = false;
@@ -103,6 +106,40 @@ int keeper_link_start(struct keeper *k)
         held->dirty = true;
     keeper_watch(k, k->link_fd, WATCH_LINK, 0);
     return 0;
+}
+
+void keeper_link_ask(struct keeper *k, int64_t answer_by)
+{
+    if (k->link_fd < 0 || k->stopping || k->link_answer_by <= answer_by)
+        return;
+    k->ask_due = true;
+    k->link_answer_by = answer_by;
+}
+
+/* While etcd is away no deadline moves, and the link does all that can be done: only its answer
+ * tells it from one that hangs. A machine that stood still as a whole finds both awake again.
+ */
+int64_t keeper_link_watch(struct keeper *k, int64_t now)
+{
+    int64_t silence = 2 * k->lease.ttl_ms * KEEPER_MS, since = keeper_fence_get(k);
+
+    if (k->link_fd < 0 || k->stopping)
+        return KEEPER_NEVER;
+    if (k->link_answer_by <= now) {
+        keeper_log("warn", "event=link_hangs pid=%d next=\"another one\"", (int)k->link);
+        (void)kill(k->link, SIGKILL);
+        k->link_answer_by = KEEPER_NEVER; /* SIGCHLD follows */
+        k->link_heard = now;
+        return KEEPER_NEVER;
+    }
+    if (k->link_answer_by != KEEPER_NEVER)
+        return k->link_answer_by;
+    since = since > k->link_heard ? since : k->link_heard;
+    since += silence > SILENCE_MIN ? silence : SILENCE_MIN;
+    if (since > now)
+        return since;
+    keeper_link_ask(k, now + AGENTD_ANSWER_MS * KEEPER_MS);
+    return k->link_answer_by;
 }
 
 static int code_of(int status)
@@ -269,6 +306,7 @@ static bool give_signals(struct keeper *k)
 void keeper_link_flush(struct keeper *k)
 {
     const struct agentd_head synced = { .length = sizeof synced, .type = AGENTD_SYNCED };
+    const struct agentd_head ask = { .length = sizeof ask, .type = AGENTD_ASK };
 
     if (k->link_fd < 0)
         return;
@@ -283,8 +321,10 @@ void keeper_link_flush(struct keeper *k)
     if (k->synced_due && !give(k, &synced, sizeof synced, NULL, 0))
         return;
     k->synced_due = false;
-    if (give_signals(k))
-        set_blocked(k, false);
+    if (!give_signals(k) || (k->ask_due && !give(k, &ask, sizeof ask, NULL, 0)))
+        return;
+    k->ask_due = false;
+    set_blocked(k, false);
 }
 
 static void reply(struct keeper *k, uint64_t id, uint32_t code, const char *text)
@@ -354,6 +394,7 @@ void keeper_link_read(struct keeper *k)
             keeper_close(&k->link_fd);
             return;
         }
+        k->link_heard = keeper_now();
         if (len > AGENTD_MESSAGE_MAX) {
             keeper_close(&k->in_fd);
             reply(k, 0, AGENTD_CODE_MALFORMED, "longer than a message may be");

@@ -244,6 +244,7 @@ static void turn(struct keeper *k)
         next = start_what_is_due(k, now);
         keeper_fence_check(k); /* something may have been released */
         int64_t settle = keeper_settle(k, now);
+        int64_t watch = keeper_link_watch(k, now);
         keeper_link_flush(k);
         keeper_tidy(k);
         int64_t record = keeper_scribe_flush(k, now);
@@ -253,6 +254,7 @@ static void turn(struct keeper *k)
         int64_t drain = keeper_held_drain(k, now);
         next = service < next ? service : next;
         next = drain < next ? drain : next;
+        next = watch < next ? watch : next;
         next = k->stop_until < next ? k->stop_until : next;
     }
 }
@@ -310,7 +312,7 @@ int main(int argc, char **argv)
     k->pid = getpid();
     keeper_service_init(k);
     k->state_fd = k->lock_fd = k->cgroup_fd = k->link_fd = k->scribe_fd = k->in_fd = -1;
-    k->link_at = k->scribe_at = k->stop_until = KEEPER_NEVER;
+    k->link_at = k->scribe_at = k->stop_until = k->link_answer_by = KEEPER_NEVER;
     if (rc < 0 || keeper_state_open(k) < 0)
         return 1;
     rc = begin(k);

@@ -328,6 +328,7 @@ static const struct shape SHAPES[] = {
     { AGENTD_REPLY, false, false, sizeof(struct agentd_reply), check_reply },
     { AGENTD_SIGNAL, false, false, sizeof(struct agentd_signal), check_nothing },
     { AGENTD_HELD, false, false, sizeof(struct agentd_held), check_held },
+    { AGENTD_ASK, false, false, sizeof(struct agentd_head), check_nothing },
     { AGENTD_READY, true, false, sizeof(struct agentd_ready), check_ready },
     { AGENTD_LEASE, true, false, sizeof(struct agentd_lease), check_lease_message },
     { AGENTD_MEMO, true, true, sizeof(struct agentd_memo), check_memo },
@@ -343,6 +344,7 @@ static const struct shape SHAPES[] = {
     { AGENTD_SHUTDOWN, true, false, sizeof(struct agentd_shutdown), check_shutdown },
     { AGENTD_TELL, true, true, sizeof(struct agentd_tell), check_tell },
     { AGENTD_HOLD, true, false, sizeof(struct agentd_held), check_held },
+    { AGENTD_ALIVE, true, false, sizeof(struct agentd_head), check_nothing },
     { AGENTD_LET, true, false, sizeof(struct agentd_held), check_held },
 };
 

@@ -34,6 +34,10 @@
  *     line, except after SHUTDOWN, or when a link ended before its first READY while no process
  *     was held: then agentd ends with that link's code. A link that exits with
  *     AGENTD_LINK_AGAIN is started again at once, others after 0.1 s doubling to 5 s.
+ *   - A link that was silent for twice its TTL after its deadline, or that was told a signal,
+ * is asked (ASK). One that has not said ALIVE in time (AGENTD_ANSWER_MS; AGENTD_UPGRADE_MS
+ *     after SIGUSR2) is killed, and replaced.
+ *     Whether etcd answers the link is no matter: it is to answer the keeper.
  *   - The agents get exactly the environment of SPAWN and RELEASE (and nothing of the
  * keeper's), stdin from /dev/null (unless SPAWN says otherwise), stdout and stderr into
  * <state-dir>/agents/<agent>.log (the older half in <agent>.log.1; a plain file, which the link
@@ -84,6 +88,7 @@
     X(REPLY,      4)  /* struct agentd_reply                                                */ \
     X(SIGNAL,     5)  /* struct agentd_signal: agentd got SIGTERM, SIGINT, SIGHUP, SIGUSR2   */ \
     X(HELD,      13)  /* struct agentd_held, a descriptor: of a link before this one        */ \
+    X(ASK,       14)  /* head only: does the link's loop turn? Then it says ALIVE           */ \
     /* link -> keeper */                                                                       \
     X(READY,     16)  /* struct agentd_ready                                                */ \
     X(LEASE,     17)  /* struct agentd_lease: to be remembered                              */ \
@@ -100,7 +105,8 @@
     X(SHUTDOWN,  28)  /* struct agentd_shutdown: end all, then agentd exits with the code   */ \
     X(TELL,      29)  /* struct agentd_tell, bytes: to its stdin, where AGENTD_HAS_TELL     */ \
     X(HOLD,      30)  /* struct agentd_held, a descriptor: kept for the next link           */ \
-    X(LET,       31)  /* struct agentd_held: not needed any more                            */
+    X(LET,       31)  /* struct agentd_held: not needed any more                            */ \
+    X(ALIVE,     32)  /* head only: the answer to ASK                                       */
 
 #define AGENTD_STATE_MAP(X)                                                                    \
     X(MAKING,   0) /* being made; not yet to be released                                    */ \
@@ -145,7 +151,9 @@ enum agentd_code {
 #undef X
 };
 
-#define AGENTD_STUCK_MS 10000
+#define AGENTD_STUCK_MS   10000
+#define AGENTD_ANSWER_MS  10000
+#define AGENTD_UPGRADE_MS 3000
 
 /* The shared page. The link stores, the keeper loads; both atomically (__ATOMIC_SEQ_CST), and
  * the keeper afresh before every effect.

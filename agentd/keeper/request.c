@@ -271,6 +271,7 @@ uint32_t keeper_request(struct keeper *k, const void *data, const char **ret_why
     case AGENTD_TELL: return on_tell(k, data, ret_why);
     case AGENTD_SHUTDOWN: return on_shutdown(k, data, ret_why);
     case AGENTD_HOLD: return on_hold(k, data, ret_why);
+    case AGENTD_ALIVE: k->link_answer_by = KEEPER_NEVER; return AGENTD_CODE_OK;
     case AGENTD_LET: return on_let(k, data, ret_why);
     default: return on_order(k, data, ret_why);
     }

@@ -69,7 +69,11 @@ static void pass_on(struct keeper *k, int number)
 
 static void tell(struct keeper *k, int number)
 {
+    int64_t patience = number == SIGUSR2 ? AGENTD_UPGRADE_MS : AGENTD_ANSWER_MS;
+
     k->signals |= UINT64_C(1) << number;
+    if (k->link_ready) /* it may hang, and would never hear of it */
+        keeper_link_ask(k, keeper_now() + patience * KEEPER_MS);
     if (number != SIGTERM && number != SIGINT)
         return;
     k->stop_signal = number;

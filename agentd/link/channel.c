@@ -434,6 +434,13 @@ static void on_hello(struct link_channel *channel, const struct agentd_hello *he
         break_up(channel, "the keeper is of another version: restart agentd");
 }
 
+static void say_alive(struct link_channel *channel)
+{
+    struct agentd_head message = { .type = AGENTD_ALIVE };
+
+    (void)request(channel, &message, sizeof message, NULL, NOTHING);
+}
+
 /* A descriptor comes with nothing but HELD. */
 static void on_packet(struct link_channel *channel, size_t len, int fd)
 {
@@ -450,6 +457,7 @@ static void on_packet(struct link_channel *channel, size_t len, int fd)
     case AGENTD_HELLO: on_hello(channel, (const void *)channel->packet); break;
     case AGENTD_AGENT: on_agent(channel, channel->packet); break;
     case AGENTD_HELD: on_held(channel, (const void *)channel->packet, fd); break;
+    case AGENTD_ASK: say_alive(channel); break;
     case AGENTD_SYNCED: channel->synced = true; break;
     case AGENTD_REPLY: on_reply(channel, (const void *)channel->packet); break;
     case AGENTD_SIGNAL:

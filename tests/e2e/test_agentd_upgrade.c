@@ -103,6 +103,7 @@ static pid_t start_sleeper(void)
     agentd = start("a1", (const char *[]){ "sleep", "600", NULL });
     variables = NULL;
     await("agents/a1/live", "\"pid\"");
+    await_link(1);
     return agentd;
 }
 
@@ -154,6 +155,30 @@ START_TEST(an_upgrade_to_a_link_that_cannot_begin_says_so)
 }
 END_TEST
 
+static bool is_stopped(void *arg)
+{
+    return hft_process_state(*(const pid_t *)arg) == 'T';
+}
+
+/* It has stopped, or waits for something that never comes: nobody else would replace it. */
+START_TEST(an_upgrade_replaces_a_link_that_hangs)
+{
+    pid_t agentd = start_sleeper(), link = pid_in("link.pid");
+    hf_rev life = look("agents/a1/live").create_rev;
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    ck_assert_int_eq(kill(link, SIGSTOP), 0);
+    hft_wait_or_fail(is_stopped, &link, STEP_MS, "the link to stop");
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+    ck_assert_int_ne(pid_in("link.pid"), link);
+    await_link(2);
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -163,5 +188,6 @@ int main(void)
     tcase_add_test(stories, a_program_that_speaks_as_to_systemd_notices_no_link);
     tcase_add_test(stories, an_upgrade_is_done_when_the_new_link_is_ready);
     tcase_add_test(stories, an_upgrade_to_a_link_that_cannot_begin_says_so);
+    tcase_add_test(stories, an_upgrade_replaces_a_link_that_hangs);
     return hft_suite_run("agentd: one link after another", stories, NULL);
 }

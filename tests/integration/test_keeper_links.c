@@ -10,9 +10,12 @@
 
 #include "support/keeper.h"
 #include "support/suite.h"
+#include "support/ticker.h"
 #include "support/wait.h"
 
 #define LONG_MS 30000
+#define LATE_MS 1000 /* for the keeper to see that a time has come, and to start another link  \
+                      */
 
 static struct hft_keeper keeper;
 static struct hft_keeper *const k = &keeper;
@@ -108,11 +111,99 @@ START_TEST(who_sends_does_not_wait_for_a_link_for_ever)
 }
 END_TEST
 
+static void signal_keeper(int number)
+{
+    ck_assert_int_eq(kill(k->hello.keeper_pid, number), 0);
+}
+
+/* `agentd upgrade` is what people try when agentd does not move. */
+START_TEST(a_link_that_hangs_is_replaced_when_another_is_wanted)
+{
+    struct hft_ticker ticker;
+    hf_ms began, took;
+    pid_t agent, link;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    agent = hft_keeper_run(k, "a", "i1", "sleep 1000")->pid;
+    link = k->link_pid;
+    hft_ticker_start(&ticker);
+    hft_keeper_pause_link(k);
+    hft_ticker_mark(&ticker);
+    began = hft_now();
+    signal_keeper(SIGUSR2);
+    hft_keeper_accept(k);
+    took = hft_now() - began;
+    ck_assert_int_ne(k->link_pid, link);
+    ck_assert_int_ge(took, AGENTD_UPGRADE_MS);
+    ck_assert_int_le(took, AGENTD_UPGRADE_MS + LATE_MS + hft_ticker_stall(&ticker));
+    ck_assert_uint_eq(hft_keeper_tree(k, "i1")->state, AGENTD_STATE_RUNNING);
+    ck_assert_int_eq(hft_keeper_tree(k, "i1")->pid, agent);
+    hft_ticker_stop(&ticker);
+    hft_keeper_done(k);
+}
+END_TEST
+
+static void take_until(hf_ms moment)
+{
+    while (hft_now() < moment)
+        (void)hft_keeper_take(k, moment - hft_now());
+}
+
+/* It may have its reasons to stay, such as a mistake in its files. */
+START_TEST(a_link_that_answers_is_not_replaced_when_another_is_wanted)
+{
+    pid_t link;
+
+    if (!hft_keeper_begin(k, HFT_KEEPER_SHIM))
+        return;
+    link = k->link_pid;
+    signal_keeper(SIGUSR2);
+    while (k->asked == 0)
+        ck_assert(hft_keeper_take(k, LONG_MS));
+    ck_assert_int_eq(k->signal, SIGUSR2);
+    take_until(hft_now() + AGENTD_UPGRADE_MS + LATE_MS);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_UNKNOWN);
+    ck_assert(!hft_process_is_gone(link));
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* Without etcd no deadline moves, whatever the link does: it is asked, and stays if it answers.
+ */
+START_TEST(a_link_that_is_silent_after_the_fence_is_asked_and_replaced)
+{
+    pid_t link;
+
+    if (!hft_keeper_begin(k, HFT_KEEPER_SHIM))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    link = k->link_pid;
+    hft_keeper_extend(k, -1);
+    while (k->asked == 0)
+        ck_assert(hft_keeper_take(k, 2 * LONG_MS));
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
+    k->is_mute = true;
+    while (hft_keeper_take(k, 2 * LONG_MS))
+        ;
+    ck_assert_uint_eq(k->asked, 2);
+    hft_process_wait_gone(link);
+    k->is_mute = false;
+    hft_keeper_accept(k);
+    ck_assert_uint_eq(hft_keeper_tree(k, "i1")->state, AGENTD_STATE_FROZEN);
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *links = tcase_create("links");
 
-    tcase_set_timeout(links, 120);
+    tcase_set_timeout(links, 240);
+    tcase_add_loop_test(links, a_link_that_hangs_is_replaced_when_another_is_wanted, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_test(links, a_link_that_answers_is_not_replaced_when_another_is_wanted);
+    tcase_add_test(links, a_link_that_is_silent_after_the_fence_is_asked_and_replaced);
     tcase_add_loop_test(links, a_socket_that_is_held_outlives_every_link, 0, HFT_KEEPER_MODES);
     tcase_add_test(links, only_sockets_are_held);
     tcase_add_test(links, who_sends_does_not_wait_for_a_link_for_ever);

@@ -163,7 +163,7 @@ void hft_keeper_accept(struct hft_keeper *k)
     take_page(k);
     k->is_synced = false;
     k->tree_count = 0;
-    k->last_id = 0;
+    k->last_id = k->alive_id = 0;
     while (!k->is_synced)
         ck_assert_msg(hft_keeper_take(k, LONG_MS), "no hand-over");
     struct agentd_ready ready = {
@@ -227,6 +227,17 @@ static ssize_t receive(struct hft_keeper *k, void *packet, size_t size)
     return len;
 }
 
+static void say_alive(struct hft_keeper *k)
+{
+    struct agentd_head m = { .length = sizeof m, .type = AGENTD_ALIVE, .id = ++k->last_id };
+
+    k->asked++;
+    if (k->is_mute)
+        return;
+    k->alive_id = m.id; /* nobody waits for its reply */
+    ck_assert_int_eq(send(k->link, &m, sizeof m, MSG_NOSIGNAL), (ssize_t)sizeof m);
+}
+
 bool hft_keeper_take(struct hft_keeper *k, hf_ms timeout)
 {
     static _Alignas(8) char packet[AGENTD_MESSAGE_MAX];
@@ -250,8 +261,13 @@ bool hft_keeper_take(struct hft_keeper *k, hf_ms timeout)
     case AGENTD_HELD:
         memcpy(k->held, ((const struct agentd_held *)packet)->agent, sizeof k->held);
         break;
+    case AGENTD_ASK: say_alive(k); break;
+    case AGENTD_REPLY:
+        if (head->id != k->alive_id)
+            memcpy(&k->reply, packet, sizeof k->reply);
+        break;
     case AGENTD_SIGNAL: k->signal = ((const struct agentd_signal *)packet)->signal; break;
-    default: memcpy(&k->reply, packet, sizeof k->reply); break;
+    default: break;
     }
     return true;
 }

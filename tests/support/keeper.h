@@ -36,6 +36,9 @@ struct hft_keeper {
     char memo[AGENTD_MEMO_MAX];
     bool is_synced;
     uint64_t last_id;
+    unsigned asked; /* how often it was asked whether it lives, ... */
+    bool is_mute;   /* ... which it does not say */
+    uint64_t alive_id;
     int signal;                   /* the latest that the keeper told */
     char held[AGENTD_NAME_BYTES]; /* whose descriptor was handed over last, ... */
     int held_fd;                  /* ... and that; -1 */
