@@ -44,6 +44,7 @@ struct keeper_slot {
     int64_t record_at;          /* ... and is written then; 0: not decided */
     uint32_t flags;             /* AGENTD_SPAWN_... */
     int64_t kill_at;            /* END: when its grace is over; KEEPER_NEVER */
+    int64_t kill_latest;        /* ... however often it is extended */
     int64_t freeze_since;       /* it is being stopped since then */
     int64_t kill_since;         /* SIGKILL is being sent since then; 0 */
     int64_t look_at;            /* when a frozen or ending tree is to be looked at again */
@@ -154,6 +155,7 @@ struct keeper {
     struct hf_sdnotify service;
     enum keeper_service service_told;
     int64_t watchdog_at; /* when to say that the loop turns */
+    int64_t service_end; /* until then it was asked to wait for our end */
 
     struct keeper_slot **slots;
     size_t slot_count, slot_cap;
@@ -201,6 +203,8 @@ void keeper_slot_changed(struct keeper_slot *s, enum agentd_state state);
 void keeper_slot_freeze(struct keeper *k, struct keeper_slot *s);
 void keeper_slot_thaw(struct keeper *k, struct keeper_slot *s);
 void keeper_slot_end(struct keeper *k, struct keeper_slot *s, int signal, int64_t grace_ns);
+/* It says that it needs longer: never less than it has. False: it was not asked to end. */
+bool keeper_slot_extend(struct keeper_slot *s, int64_t grace_ns);
 void keeper_slot_kill(struct keeper *k, struct keeper_slot *s, uint32_t cause);
 /* The first process is gone. ru may be NULL; so may status, when nobody knows it. */
 void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *status,

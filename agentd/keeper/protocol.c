@@ -191,6 +191,9 @@ static const char *check_order(const void *data, size_t rest)
     if (m->head.type == AGENTD_END) {
         if (m->grace_ms > AGENTD_GRACE_MAX || m->signal < 1 || m->signal > 64)
             return "grace or signal is out of range";
+    } else if (m->head.type == AGENTD_EXTEND) {
+        if (m->grace_ms > AGENTD_GRACE_MAX || m->signal != 0)
+            return "grace is out of range, or a signal stands there";
     } else if (m->grace_ms != 0 || m->signal != 0) {
         return "grace and signal belong to END";
     }
@@ -345,6 +348,7 @@ static const struct shape SHAPES[] = {
     { AGENTD_TELL, true, true, sizeof(struct agentd_tell), check_tell },
     { AGENTD_HOLD, true, false, sizeof(struct agentd_held), check_held },
     { AGENTD_ALIVE, true, false, sizeof(struct agentd_head), check_nothing },
+    { AGENTD_EXTEND, true, false, sizeof(struct agentd_order), check_order },
     { AGENTD_LET, true, false, sizeof(struct agentd_held), check_held },
 };
 

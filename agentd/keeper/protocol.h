@@ -76,6 +76,7 @@
 #define AGENTD_GROUPS_MAX   32
 #define AGENTD_OUTPUT_BYTES 1024
 #define AGENTD_GRACE_MAX    3600000 /* milliseconds */
+#define AGENTD_EXTEND_MAX   600000  /* milliseconds; what EXTEND can add to the grace of END */
 #define AGENTD_TTL_MAX      600000  /* milliseconds; a fence deadline is never further away */
 #define AGENTD_KEEP_ID      UINT32_MAX /* uid, gid: those of agentd */
 
@@ -106,7 +107,8 @@
     X(TELL,      29)  /* struct agentd_tell, bytes: to its stdin, where AGENTD_HAS_TELL     */ \
     X(HOLD,      30)  /* struct agentd_held, a descriptor: kept for the next link           */ \
     X(LET,       31)  /* struct agentd_held: not needed any more                            */ \
-    X(ALIVE,     32)  /* head only: the answer to ASK                                       */
+    X(ALIVE,     32)  /* head only: the answer to ASK                                       */ \
+    X(EXTEND,    33)  /* struct agentd_order: the grace of END ends in `grace_ms` from now  */
 
 #define AGENTD_STATE_MAP(X)                                                                    \
     X(MAKING,   0) /* being made; not yet to be released                                    */ \
@@ -359,7 +361,7 @@ struct agentd_release {
 struct agentd_order {
     struct agentd_head head;
     struct agentd_who who;
-    uint32_t grace_ms; /* of END, at most AGENTD_GRACE_MAX; else 0 */
+    uint32_t grace_ms; /* of END and EXTEND, at most AGENTD_GRACE_MAX; else 0 */
     uint32_t signal;   /* of END, to the first process: 1 .. 64; else 0 */
 };
 

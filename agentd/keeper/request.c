@@ -160,6 +160,10 @@ static uint32_t on_order(struct keeper *k, const void *data, const char **ret_wh
     case AGENTD_THAW: code = thaw(k, s, ret_why); break;
     case AGENTD_DISCARD: code = discard(k, s, ret_why); break;
     case AGENTD_END: keeper_slot_end(k, s, (int)m->signal, m->grace_ms * KEEPER_MS); break;
+    case AGENTD_EXTEND:
+        if (!keeper_slot_extend(s, m->grace_ms * KEEPER_MS))
+            return say(ret_why, AGENTD_CODE_STATE, "it was not asked to end");
+        return AGENTD_CODE_OK; /* no order of its own */
     default: keeper_slot_kill(k, s, AGENTD_CAUSE_ASKED); break;
     }
     if (code == AGENTD_CODE_OK) {

@@ -137,12 +137,26 @@ void keeper_slot_end(struct keeper *k, struct keeper_slot *s, int signal, int64_
         return;
     }
     int64_t kill_at = keeper_now() + grace_ns;
+    if (s->kill_at == KEEPER_NEVER)
+        s->kill_latest = kill_at + AGENTD_EXTEND_MAX * KEEPER_MS;
     if (kill_at < s->kill_at)
         s->kill_at = kill_at;
     if (!s->main_gone)
         s->a.exit.causes |= AGENTD_CAUSE_ASKED;
     (void)syscall(SYS_pidfd_send_signal, s->pidfd, signal, NULL, 0);
     keeper_slot_changed(s, AGENTD_STATE_ENDING);
+}
+
+bool keeper_slot_extend(struct keeper_slot *s, int64_t grace_ns)
+{
+    int64_t kill_at = keeper_now() + grace_ns;
+
+    if (s->kill_at == KEEPER_NEVER)
+        return false;
+    kill_at = kill_at < s->kill_latest ? kill_at : s->kill_latest;
+    if (kill_at > s->kill_at)
+        s->kill_at = kill_at;
+    return true;
 }
 
 static void describe(struct keeper_slot *s)

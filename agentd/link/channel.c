@@ -301,6 +301,15 @@ void link_channel_end(struct link_channel *channel, const struct agentd_who *who
     (void)request(channel, &message, sizeof message, who, NOTHING);
 }
 
+void link_channel_extend(struct link_channel *channel, const struct agentd_who *who,
+                         hf_ms grace)
+{
+    struct agentd_order message = { .head.type = AGENTD_EXTEND, .who = *who };
+
+    message.grace_ms = (uint32_t)grace;
+    (void)request(channel, &message, sizeof message, who, NOTHING);
+}
+
 void link_channel_shutdown(struct link_channel *channel, int code)
 {
     struct agentd_shutdown message = { .head.type = AGENTD_SHUTDOWN, .code = (uint32_t)code };

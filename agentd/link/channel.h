@@ -90,6 +90,9 @@ void link_channel_order(struct link_channel *channel, enum agentd_message type,
                         const struct agentd_who *who);
 void link_channel_end(struct link_channel *channel, const struct agentd_who *who, int signal,
                       hf_ms grace);
+/* One that was told to end needs longer; at most AGENTD_EXTEND_MAX. */
+void link_channel_extend(struct link_channel *channel, const struct agentd_who *who,
+                         hf_ms grace);
 void link_channel_shutdown(struct link_channel *channel, int code);
 
 #endif

@@ -18,8 +18,7 @@
 #include "schema/json.h"
 
 enum {
-    LOOK_MS = 10,    /* after a change; what is decided is not waited for */
-    WRITE_MS = 8000, /* for the ends of agents to be written, when agentd ends */
+    LOOK_MS = 10, /* after a change; what is decided is not waited for */
     NS_PER_MS = 1000000,
 };
 
@@ -343,7 +342,7 @@ static void on_left(struct link *link)
     link->dirty = true;
     link_process_end_all(link);
     (void)uv_timer_start(&link->timer, on_timer,
-                         (uint64_t)(link->settings->stop_grace + WRITE_MS), 0);
+                         (uint64_t)(link->settings->stop_grace + LINK_WRITE_MS), 0);
 }
 
 void link_stop(struct link *link, int code)

@@ -30,7 +30,8 @@
 #include "io/backend_etcd.h"
 #include "io/runner.h"
 
-#define LINK_TOKEN_BYTES 33 /* 32 hexadecimal digits and the NUL */
+#define LINK_TOKEN_BYTES 33   /* 32 hexadecimal digits and the NUL */
+#define LINK_WRITE_MS    8000 /* for the ends of agents to be written, when agentd ends */
 
 struct link_api;
 struct link_sweep;
@@ -131,8 +132,7 @@ struct link {
     bool stopping;   /* nothing begins any more, and etcd is told that the host leaves */
     bool leaving;    /* it was told, as far as that is possible, and the agents are to end */
     bool over;       /* nothing of ours is left */
-    hf_ms stop_by;
-    int code; /* that agentd ends with */
+    int code;        /* that agentd ends with */
     struct hf_error why;
 };
 

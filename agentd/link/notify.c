@@ -50,6 +50,44 @@ static ssize_t receive(const struct link_notify *notify, char text[NOTICE_BYTES]
     return sender.uid == notify->user || sender.uid == geteuid() || sender.uid == 0 ? len : 0;
 }
 
+/* The keeper is to wait with SIGKILL, the node with thinking that the keeper does not kill, and
+ * the end of agentd with both. */
+static void wait_longer(struct link_process *process, hf_ms more)
+{
+    struct link *link = process->agent->link;
+    struct hf_event event = { .kind = HF_EVENT_PROCESS,
+                              .process = { .agent = process->who.agent,
+                                           .instance_id = process->who.instance,
+                                           .news = HF_PROCESS_EXTENDED,
+                                           .more = more } };
+    uint64_t end = (uint64_t)(more + LINK_WRITE_MS);
+
+    link_channel_extend(link->channel, &process->who, more);
+    (void)!hf_runner_feed(link->runner, &event);
+    if (link->leaving && uv_timer_get_due_in(&link->timer) < end) {
+        uv_timer_set_repeat(&link->timer, end);
+        (void)uv_timer_again(&link->timer);
+    }
+}
+
+/* As systemd has it: whenever one that was asked to end says so, it has that long from then on.
+ */
+static void extend(struct link_process *process)
+{
+    struct link_said *said = &process->said;
+    hf_ms more = said->extend_ms < AGENTD_EXTEND_MAX ? said->extend_ms : AGENTD_EXTEND_MAX;
+    hf_ms end = hf_clock_wall() + more;
+
+    if (more == 0 || process->state != AGENTD_STATE_ENDING || process->gone)
+        return;
+    wait_longer(process, more);
+    if (said->state == HOLDFAST__V1__AGENT_STATE__VALUE__draining) {
+        said->has_until = true; /* whoever looks sees it */
+        said->until_s = end / 1000;
+        said->until_ns = (int32_t)(end % 1000) * 1000000;
+    }
+}
+
 /* It is one report with what the agent says on its other socket. */
 static void take(struct link_process *process, const char *text)
 {
@@ -57,6 +95,7 @@ static void take(struct link_process *process, const char *text)
 
     if (!link_said_take_notice(&process->said, text))
         return;
+    extend(process);
     link_evidence_on_notice(process);
     if (link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
         HF_LOG_WARN("notice_lost", HF_STR("agent", process->who.agent));

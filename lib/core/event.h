@@ -100,6 +100,7 @@ enum hf_process_news {
     HF_PROCESS_UNWELL,     /* alive, answers nothing, and is to be ended: suspicion */
     HF_PROCESS_UNKILLABLE, /* survived SIGKILL */
     HF_PROCESS_NUDGED,     /* what it was asked has reached it, or was read: receipt */
+    HF_PROCESS_EXTENDED,   /* asked to end, it was given `more` time from now */
 };
 
 #define HF_RECEIPT_ID 64 /* bytes of an inquiry's id, with its NUL */
@@ -123,6 +124,7 @@ struct hf_event_process {
     int32_t status;
     int32_t signal;
     bool core;
+    hf_ms more;                                       /* of EXTENDED */
     const char *text;                                 /* evidence, a sentence; may be NULL */
     const Holdfast__V1__Report__Suspicion *suspicion; /* of SUSPECT and UNWELL; never NULL */
     const struct hf_receipt *receipt;                 /* of NUDGED; never NULL */

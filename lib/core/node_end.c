@@ -134,7 +134,7 @@ static int ask_end(struct hf_node *node, struct node_agent *a, enum node_asked h
     bool kill = how == ASKED_KILL;
 
     a->asked = how;
-    a->asked_at = node->now;
+    a->asked_at = a->extended_to = node->now;
     hf_node_say(a, ENDS[a->end].text, kill ? "it is killed" : "it is asked to end, then killed",
                 HF_NODE_NEVER);
     (void)hf_node_tell(a, kill ? HF_PROCESS_KILL : HF_PROCESS_STOP, a->why, ret);
@@ -155,8 +155,9 @@ static void set_stuck(struct node_agent *a)
 static int pursue_end(struct hf_node *node, struct node_agent *a, struct hf_intent *ret)
 {
     bool force = !ENDS[a->end].polite || a->frozen || hf_node_must_freeze(node, a);
-    hf_ms limit = a->asked_at + node->policy.kill_timeout +
-                  (a->asked == ASKED_STOP ? grace_of(node, a) : 0);
+    hf_ms limit = a->asked_at + (a->asked == ASKED_STOP ? grace_of(node, a) : 0);
+
+    limit = (a->extended_to > limit ? a->extended_to : limit) + node->policy.kill_timeout;
 
     if (a->asked == ASKED_NOTHING)
         return ask_end(node, a, force ? ASKED_KILL : ASKED_STOP, ret);
@@ -340,6 +341,10 @@ int hf_node_on_process(struct hf_node *node, const struct hf_event_process *news
     case HF_PROCESS_SUSPECT:
     case HF_PROCESS_UNWELL: return on_suspicion(node, a, news);
     case HF_PROCESS_CLEARED: on_cleared(a); break;
+    case HF_PROCESS_EXTENDED:
+        if (a->asked == ASKED_STOP)
+            a->extended_to = node->now + news->more;
+        break;
     case HF_PROCESS_UNKILLABLE:
         if (a->process == PROCESS_BEGUN)
             set_stuck(a);

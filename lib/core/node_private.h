@@ -270,7 +270,8 @@ struct node_agent {
 
     /* Ending. */
     hf_ms asked_at;
-    hf_ms leave_by; /* below 0: it said so before we were there to hear it */
+    hf_ms extended_to; /* it has so long to end, should that be longer than its grace */
+    hf_ms leave_by;    /* below 0: it said so before we were there to hear it */
 
     /* Asks and reports. */
     struct node_ask *asks;

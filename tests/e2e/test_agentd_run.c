@@ -178,6 +178,66 @@ START_TEST(a_terminal_is_not_for_the_agent_to_read)
 }
 END_TEST
 
+/* Told to end, it says again and again that it needs another two seconds, sixteen in all: more
+ * than its grace, than agentd waits for ends to be written, and than anybody waits for a
+ * SIGKILL to work. */
+static const char DRAINS[] = "import os, signal, socket, sys, time\n"
+                             "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                             "s.connect(os.environ['NOTIFY_SOCKET'])\n"
+                             "def drain(number, frame):\n"
+                             "    for i in range(int(sys.argv[2]) * 2):\n"
+                             "        s.send(b'STOPPING=1\\nEXTEND_TIMEOUT_USEC=2000000')\n"
+                             "        time.sleep(0.5)\n"
+                             "    open(sys.argv[1] + '/drained', 'w').write('all')\n"
+                             "    os._exit(0)\n"
+                             "signal.signal(signal.SIGTERM, drain)\n"
+                             "s.send(b'READY=1')\n"
+                             "while True:\n"
+                             "    time.sleep(1)\n";
+
+static pid_t start_drainer(const char *seconds)
+{
+    pid_t agentd =
+        start_with("a1", (const char *[]){ "--stop-grace", "1s", NULL },
+                   (const char *[]){ "python3", "-c", DRAINS, dir.path, seconds, NULL });
+
+    await("agents/a1/report", "\"state\":\"ready\"");
+    return agentd;
+}
+
+START_TEST(who_needs_longer_to_end_says_so_as_to_systemd)
+{
+    pid_t agentd = start_drainer("16");
+
+    if (_i == 0)
+        (void)hft_put(&hand, ROOT "wanted/a1", "{\"state\":\"stopped\"}", HF_NO_LEASE);
+    else
+        ck_assert_int_eq(kill(agentd, SIGTERM), 0);
+    await("agents/a1/report", "\"state\":\"draining\"");
+    await("agents/a1/report", "\"until\"");
+    ck_assert_int_eq(hft_process_reap(agentd, STEP_MS), 0);
+    await_line("drained", "all");
+    check_log();
+}
+END_TEST
+
+static bool is_told_until_it_ends(void *arg)
+{
+    (void)kill(*(const pid_t *)arg, SIGTERM);
+    return hft_process_has_ended(*(const pid_t *)arg, &(int){ 0 });
+}
+
+/* Whoever cannot wait need not. */
+START_TEST(the_third_signal_ends_who_asks_for_more_time)
+{
+    pid_t agentd = start_drainer("600");
+
+    ck_assert_int_eq(kill(agentd, SIGTERM), 0);
+    await("agents/a1/report", "\"state\":\"draining\"");
+    hft_wait_or_fail(is_told_until_it_ends, &agentd, STEP_MS, "the end of agentd");
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -194,5 +254,7 @@ int main(void)
     tcase_add_test(stories, the_other_signals_are_for_the_agent);
     tcase_add_test(stories, the_agent_reads_what_is_for_agentd_to_read);
     tcase_add_test(stories, a_terminal_is_not_for_the_agent_to_read);
+    tcase_add_loop_test(stories, who_needs_longer_to_end_says_so_as_to_systemd, 0, 2);
+    tcase_add_test(stories, the_third_signal_ends_who_asks_for_more_time);
     return hft_suite_run("agentd run", stories, NULL);
 }

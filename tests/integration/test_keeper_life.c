@@ -15,6 +15,7 @@
 #include "support/keeper.h"
 #include "support/process.h"
 #include "support/suite.h"
+#include "support/ticker.h"
 #include "support/wait.h"
 
 #define LONG_MS 30000
@@ -412,6 +413,33 @@ START_TEST(link_that_cannot_begin_ends_agentd_with_its_code)
 }
 END_TEST
 
+/* It has what was last said, and never less than before. */
+START_TEST(who_needs_longer_to_end_is_given_it)
+{
+    struct hft_ticker ticker;
+    hf_ms began, took;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    hft_ticker_start(&ticker);
+    (void)hft_keeper_run(k, "a", "i1", "trap '' TERM; echo 1 > $D/begun; sleep 1000");
+    hft_keeper_wait_file(k, "begun");
+    ck_assert_uint_eq(hft_keeper_extend_grace(k, "a", "i1", 3000), AGENTD_CODE_STATE);
+    hft_ticker_mark(&ticker);
+    began = hft_now();
+    ck_assert_uint_eq(hft_keeper_end(k, "a", "i1", 500), AGENTD_CODE_OK);
+    ck_assert_uint_eq(hft_keeper_extend_grace(k, "a", "i1", 2000), AGENTD_CODE_OK);
+    ck_assert_uint_eq(hft_keeper_extend_grace(k, "a", "i1", 10), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    took = hft_now() - began;
+    ck_assert_int_ge(took, 2000);
+    ck_assert_int_le(took, 2000 + 1000 + hft_ticker_stall(&ticker));
+    ck_assert_uint_eq(hft_keeper_extend_grace(k, "a", "i1", 1000), AGENTD_CODE_STATE);
+    hft_ticker_stop(&ticker);
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *life = tcase_create("life");
@@ -429,6 +457,7 @@ int main(void)
     tcase_add_loop_test(life, death_by_signal_is_told, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, nothing_of_the_keeper_is_inherited, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, end_asks_first, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(life, who_needs_longer_to_end_is_given_it, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, one_process_per_agent, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, user_is_taken_on, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, output_is_bounded_and_one_flood_does_not_hold_up_others, 0,

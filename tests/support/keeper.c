@@ -263,7 +263,7 @@ bool hft_keeper_take(struct hft_keeper *k, hf_ms timeout)
         break;
     case AGENTD_ASK: say_alive(k); break;
     case AGENTD_REPLY:
-        if (head->id != k->alive_id)
+        if (k->alive_id == 0 || head->id != k->alive_id)
             memcpy(&k->reply, packet, sizeof k->reply);
         break;
     case AGENTD_SIGNAL: k->signal = ((const struct agentd_signal *)packet)->signal; break;
@@ -392,6 +392,13 @@ uint32_t hft_keeper_end(struct hft_keeper *k, const char *agent, const char *ins
     return order(k,
                  (struct agentd_order){
                      .head.type = AGENTD_END, .grace_ms = grace_ms, .signal = SIGTERM },
+                 agent, instance);
+}
+
+uint32_t hft_keeper_extend_grace(struct hft_keeper *k, const char *agent, const char *instance,
+                                 uint32_t grace_ms)
+{
+    return order(k, (struct agentd_order){ .head.type = AGENTD_EXTEND, .grace_ms = grace_ms },
                  agent, instance);
 }
 

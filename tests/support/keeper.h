@@ -90,6 +90,8 @@ uint32_t hft_keeper_order(struct hft_keeper *k, uint16_t type, const char *agent
                           const char *instance);
 uint32_t hft_keeper_end(struct hft_keeper *k, const char *agent, const char *instance,
                         uint32_t grace_ms);
+uint32_t hft_keeper_extend_grace(struct hft_keeper *k, const char *agent, const char *instance,
+                                 uint32_t grace_ms);
 uint32_t hft_keeper_shutdown(struct hft_keeper *k, uint32_t code, uint32_t grace_ms);
 
 /* HOLD or LET; -1: no descriptor goes along. */

@@ -261,6 +261,10 @@ START_TEST(signal_and_grace_belong_to_end_alone)
     ck_assert_ptr_null(verdict());
     m->head.type = AGENTD_END;
     ck_assert_ptr_nonnull(verdict());
+    m->head.type = AGENTD_EXTEND;
+    ck_assert_ptr_null(verdict());
+    m->grace_ms = AGENTD_GRACE_MAX + 1;
+    ck_assert_ptr_nonnull(verdict());
 }
 END_TEST
 
