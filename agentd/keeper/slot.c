@@ -226,6 +226,16 @@ static void finish(struct keeper_slot *s, int64_t now)
     keeper_slot_changed(s, AGENTD_STATE_ENDED);
 }
 
+/* When to look again, after a look that began `now`. We rest for as long as it took, at least:
+ * the keeper goes before everybody, and whom it waits for needs a processor to stop or to end.
+ */
+static int64_t soon(int64_t now)
+{
+    int64_t done = keeper_now();
+
+    return done + (done - now > LOOK_AGAIN ? done - now : LOOK_AGAIN);
+}
+
 static void kill_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 {
     size_t left = s->gone_ns != 0 ? 0 : keeper_tree_kill(k, s);
@@ -243,9 +253,8 @@ static void kill_on(struct keeper *k, struct keeper_slot *s, int64_t now)
         s->kill_since = now;
     /* The longer it takes, the less often. */
     int64_t wait = (now - s->kill_since) / 8;
-    s->look_at = now + (wait < LOOK_AGAIN        ? LOOK_AGAIN
-                        : wait > 50 * LOOK_AGAIN ? 50 * LOOK_AGAIN
-                                                 : wait);
+    int64_t look_at = now + (wait > 50 * LOOK_AGAIN ? 50 * LOOK_AGAIN : wait);
+    s->look_at = soon(now) > look_at ? soon(now) : look_at;
     if (now - s->kill_since > AGENTD_STUCK_MS * KEEPER_MS && s->a.state != AGENTD_STATE_STUCK)
         keeper_slot_changed(s, AGENTD_STATE_STUCK);
 }
@@ -253,7 +262,7 @@ static void kill_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 static void freeze_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 {
     if (!keeper_tree_freeze(k, s)) {
-        s->look_at = now + LOOK_AGAIN;
+        s->look_at = soon(now);
         /* What is in a cgroup cannot run on once that is told to freeze. */
         if (s->cgroup_fd < 0 && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
             keeper_slot_kill(k, s, AGENTD_CAUSE_FENCED);
