@@ -443,6 +443,13 @@ static void on_hello(struct link_channel *channel, const struct agentd_hello *he
         break_up(channel, "the keeper is of another version: restart agentd");
 }
 
+static void on_synced(struct link_channel *channel)
+{
+    if (channel->memo == NULL)
+        break_up(channel, "the keeper does not say who it is");
+    channel->synced = !channel->broken;
+}
+
 static void say_alive(struct link_channel *channel)
 {
     struct agentd_head message = { .type = AGENTD_ALIVE };
@@ -467,7 +474,7 @@ static void on_packet(struct link_channel *channel, size_t len, int fd)
     case AGENTD_AGENT: on_agent(channel, channel->packet); break;
     case AGENTD_HELD: on_held(channel, (const void *)channel->packet, fd); break;
     case AGENTD_ASK: say_alive(channel); break;
-    case AGENTD_SYNCED: channel->synced = true; break;
+    case AGENTD_SYNCED: on_synced(channel); break;
     case AGENTD_REPLY: on_reply(channel, (const void *)channel->packet); break;
     case AGENTD_SIGNAL:
         channel->cfg.on_signal(((const struct agentd_signal *)(const void *)head)->signal,

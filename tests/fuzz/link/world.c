@@ -260,25 +260,43 @@ static void serve_link(void)
         serve(packet, (size_t)len);
 }
 
-/* The two descriptors that a link finds. */
-static void give_descriptors(void)
+/* Nobody else gets the numbers that a link looks at, and what it would log is formed, too. */
+static void reserve_descriptors(void)
+{
+    static int log = -1;
+
+    for (int fd = AGENTD_LINK_FD; fd <= AGENTD_KEPT_FD; fd++)
+        fuzz_must(fcntl(fd, F_GETFD) >= 0 || dup2(STDERR_FILENO, fd) == fd);
+    if (log < 0)
+        log = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    hf_log_setup(log, HF_LOG_LEVEL_DEBUG, HF_LOG_LOGFMT);
+}
+
+int fuzz_link_give_descriptors(void)
 {
     struct agentd_page page = { .magic = AGENTD_PAGE_MAGIC,
                                 .version = AGENTD_PROTOCOL_VERSION };
+    int pair[2], memory;
+
+    reserve_descriptors();
+    memory = memfd_create("page", MFD_CLOEXEC);
+    fuzz_must(memory >= 0 && ftruncate(memory, AGENTD_PAGE_BYTES) == 0 &&
+              write(memory, &page, sizeof page) == sizeof page &&
+              dup2(memory, AGENTD_PAGE_FD) >= 0 && close(memory) == 0);
+    fuzz_must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
+              dup2(pair[1], AGENTD_LINK_FD) >= 0 && close(pair[1]) == 0);
+    return pair[0];
+}
+
+static void say_hello(void)
+{
     struct agentd_hello hello = { .head = { .length = sizeof hello, .type = AGENTD_HELLO },
                                   .version = AGENTD_PROTOCOL_VERSION,
                                   .keeper_pid = getpid(),
                                   .link_starts = 1,
                                   .boot_id = "boot" };
     struct agentd_head synced = { .length = sizeof synced, .type = AGENTD_SYNCED };
-    int pair[2], memory = memfd_create("page", MFD_CLOEXEC);
 
-    fuzz_must(memory >= 0 && ftruncate(memory, AGENTD_PAGE_BYTES) == 0 &&
-              write(memory, &page, sizeof page) == sizeof page &&
-              dup2(memory, AGENTD_PAGE_FD) >= 0 && close(memory) == 0);
-    fuzz_must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 &&
-              dup2(pair[1], AGENTD_LINK_FD) >= 0 && close(pair[1]) == 0);
-    world.keeper = pair[0];
     (void)snprintf(hello.state_dir, sizeof hello.state_dir, "%s", world.directory);
     send_packet(&hello, sizeof hello);
     send_packet(&synced, sizeof synced);
@@ -327,11 +345,9 @@ static void prepare(void)
     char path[128];
     struct hf_error err;
 
-    for (int fd = AGENTD_LINK_FD; fd <= AGENTD_KEPT_FD; fd++) /* nobody else gets these */
-        fuzz_must(fcntl(fd, F_GETFD) >= 0 || dup2(STDERR_FILENO, fd) == fd);
+    reserve_descriptors();
     (void)snprintf(world.directory, sizeof world.directory, "/tmp/fuzz-link-XXXXXX");
     fuzz_must(mkdtemp(world.directory) != NULL && atexit(remove_directory) == 0);
-    hf_log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), HF_LOG_LEVEL_DEBUG, HF_LOG_LOGFMT);
     world.start_time = read_start_time();
     write_file("worker.yaml", "name: worker\ncommand: [sleep, '600']\n");
     write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: worker\nmax_tasks: 4\n");
@@ -382,7 +398,8 @@ void fuzz_link_open(void)
     hfs_process_init(&world.self, &world.sim, "h1");
     world.self.clock_offset = BOOT_MS;
     hfs_client_init(&world.client, &world.net, &world.self, 3);
-    give_descriptors();
+    world.keeper = fuzz_link_give_descriptors();
+    say_hello();
     fuzz_must(link_open(&world.link, &world.settings) == HF_OK);
     for (int i = 0; i < START_MS && !is_begun(); i++)
         fuzz_link_wait(1);

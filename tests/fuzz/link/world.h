@@ -16,6 +16,10 @@ void fuzz_link_close(void);
 /* So many milliseconds pass, one after the other. */
 void fuzz_link_wait(hf_ms length);
 
+/* Gives this process the descriptors that a link finds, with a fence page; returns the keeper's
+ * end. For a part of the link alone. */
+int fuzz_link_give_descriptors(void);
+
 struct link *fuzz_link_get(void);
 const char *fuzz_link_get_token(void); /* of the process that began last */
 
