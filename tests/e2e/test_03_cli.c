@@ -125,8 +125,8 @@ START_TEST(who_is_suspected_does_not_look_as_if_it_had_spoken)
 
     (void)strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime(&wall));
     (void)snprintf(text, sizeof text,
-                   "\"saidAt\":\"2026-01-31T08:09:11Z\",\"heartbeatAt\":"
-                   "\"2026-01-31T08:09:12Z\",\"at\":\"%s\",\"suspicion\":{\"kind\":"
+                   "\"saidAt\":\"2021-01-31T08:09:11Z\",\"heartbeatAt\":"
+                   "\"2021-01-31T08:09:12Z\",\"at\":\"%s\",\"suspicion\":{\"kind\":"
                    "\"heartbeat\",\"why\":\"no heartbeat came\"}",
                    now);
     put_fleet();
