@@ -514,16 +514,18 @@ START_TEST(one_that_names_large_files_disturbs_nobody)
 END_TEST
 
 /* Says something else every second, which is no heartbeat, but is reported at once. */
-#define TALK                                                                                   \
-    "i=0; while sleep 1; do i=$((i+1)); " CURL                                                 \
-    "-d '{\"state\":\"ready\",\"reason\":\"'$i'\"}' http://localhost/v1/state; done"
+#define TALK(times)                                                                            \
+    "for i in $(seq " times "); do sleep 1; " CURL                                             \
+    "-d '{\"state\":\"ready\",\"reason\":\"'$i'\"}' http://localhost/v1/state; done; "         \
+    "exec sleep 600"
 
 /* Whoever has begun to send heartbeats, and nobody else, is missed. */
 START_TEST(heartbeats_that_do_not_come_are_counted)
 {
     static const char MISSED[] = "\"heartbeats_missed\":\"";
-    static const char *const SCRIPTS[] = { TALK, CURL
-                                           "-d '{}' http://localhost/v1/heartbeat; " TALK };
+    static const char *const SCRIPTS[] = {
+        TALK("5"), CURL "-d '{}' http://localhost/v1/heartbeat; " TALK("60")
+    };
     const char *flags[] = { "--heartbeat", "1s", NULL };
     pid_t agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", SCRIPTS[_i], NULL });
 
