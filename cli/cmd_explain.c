@@ -163,10 +163,9 @@ static int add_report(struct cli_chain *chain, struct agent *agent,
     if (rc != HF_OK || suspicion == NULL)
         return rc;
     return cli_chain_add(chain, report->at, revision, take(&agent->report), EVIDENCE(suspicion),
-                         suspicion->n_evidence, "%s by its agentd%s (%s, phi %.1f): %s",
-                         suspicion->frozen ? "found frozen" : "suspected",
-                         is_old ? " in a life before" : "", suspicion->kind, suspicion->phi,
-                         suspicion->why);
+                         suspicion->n_evidence, "%s by its agentd (%s, phi %.1f)%s: %s",
+                         suspicion->frozen ? "found frozen" : "suspected", suspicion->kind,
+                         suspicion->phi, is_old ? " in a life before" : "", suspicion->why);
 }
 
 static int add_words(struct cli_chain *chain, struct agent *agent)

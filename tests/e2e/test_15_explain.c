@@ -184,16 +184,20 @@ END_TEST
 START_TEST(progress_and_deadlines_are_shown)
 {
     int64_t lease = hft_grant(&hand, 60);
+    char report[200];
+    hf_rev rev;
 
     cli("task", "submit", "--role", "writer", "--id", "t", "--expected", "1h", "--deadline",
         "2h", "-o", "json");
     expect_said("\"expectedCompletion\": \"20");
     expect_said("\"deadline\": \"20");
     (void)put("agents/w1/spec", "{\"role\":\"writer\"}", HF_NO_LEASE);
-    (void)put("agents/w1/live", "{\"host\":\"node-7\"}", lease);
-    (void)put("agents/w1/report",
-              "{\"task\":\"t\",\"progress\":{\"percent\":42,\"note\":\"half of it\"}}",
-              HF_NO_LEASE);
+    rev = put("agents/w1/live", "{\"host\":\"node-7\"}", lease);
+    (void)snprintf(report, sizeof report,
+                   "{\"incarnation\":{\"createRevision\":\"%lld\"},\"task\":\"t\","
+                   "\"progress\":{\"percent\":42,\"note\":\"half of it\"}}",
+                   (long long)rev);
+    (void)put("agents/w1/report", report, HF_NO_LEASE);
     (void)put(
         "tasks/t",
         "{\"id\":\"t\",\"role\":\"writer\",\"state\":\"in_progress\",\"owner\":{\"agent\":"
