@@ -195,14 +195,18 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
     return rc;
 }
 
+static const Holdfast__V1__Report__Suspicion *suspicion_of(const struct agent *agent)
+{
+    return cli_suspicion_of((const Holdfast__V1__Report *)agent->report.message,
+                            agent->live.message != NULL ? agent->live.seen.create_rev : 0);
+}
+
 static void judge(const struct agent *agent, char *verdict, size_t size)
 {
     const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
     const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)agent->wanted.message;
     bool live = agent->live.message != NULL;
-    const Holdfast__V1__Report__Suspicion *suspicion =
-        cli_suspicion_of((const Holdfast__V1__Report *)agent->report.message,
-                         live ? agent->live.seen.create_rev : 0);
+    const Holdfast__V1__Report__Suspicion *suspicion = suspicion_of(agent);
 
     if (health != NULL && health->held)
         (void)snprintf(verdict, size, "held: %s", health->why);
@@ -253,9 +257,12 @@ static int explain_agent(struct cli *cli, struct agent *agent)
     const Holdfast__V1__Health *health = (const Holdfast__V1__Health *)agent->health.message;
     struct hf_agent view = as_agent(agent);
     struct hf_outlook outlook = hf_outlook_agent(&view);
+    const Holdfast__V1__Report__Suspicion *suspicion = suspicion_of(agent);
     char verdict[400];
     int rc;
 
+    if (outlook.what == NULL && suspicion != NULL && suspicion->next[0] != '\0')
+        outlook.what = suspicion->next;
     judge(agent, verdict, sizeof verdict);
     add_since(agent, verdict, sizeof verdict);
     rc = add_words(&chain, agent);

@@ -163,8 +163,9 @@ static void say_why(const struct link_process *process, const struct hf_detector
     switch (v->source) {
     case HF_SOURCE_PING: say_silence(&evidence->detector, v, silence, word, box); break;
     case HF_SOURCE_PROBE:
-        (void)snprintf(box->why, sizeof box->why, "%u probe%s failed in %.1f s: %s", v->missed,
-                       v->missed == 1 ? "" : "s", silence, word);
+        (void)snprintf(box->why, sizeof box->why, "%u probe%s failed in %.1f s (%s): %s",
+                       v->missed, v->missed == 1 ? "" : "s", silence, evidence->probe_why,
+                       word);
         break;
     case HF_SOURCE_PROCESS:
         (void)snprintf(box->why, sizeof box->why, "%s since %.1f s", word, silence);
@@ -177,6 +178,21 @@ static void say_why(const struct link_process *process, const struct hf_detector
                            hf_source_name(v->source), silence, word);
         break;
     }
+}
+
+/* What follows, as its launcher has it. */
+static const char *say_next(const struct link_evidence *evidence,
+                            const struct hf_detector_verdict *v)
+{
+    bool convicts = (evidence->policy.convicts & 1U << v->source) != 0;
+
+    if (v->state == HF_DETECTOR_FROZEN)
+        return evidence->ends ? "it is ended, and started again as its restart policy says"
+                              : "nothing by itself: its launcher wants it to be reported alone";
+    if (!convicts)
+        return "nothing by itself: this alone does not show that it is frozen";
+    return evidence->ends ? "it is frozen, and ended, unless it is heard of before"
+                          : "it is called frozen, and left alone, unless it is heard of before";
 }
 
 void link_blackbox_fill(struct link_process *process, const struct hf_detector_verdict *verdict,
@@ -193,6 +209,7 @@ void link_blackbox_fill(struct link_process *process, const struct hf_detector_v
     ret->record.frozen = verdict->state == HF_DETECTOR_FROZEN;
     say_why(process, verdict, now, ret);
     ret->record.why = ret->why;
+    ret->record.next = (char *)say_next(&process->evidence, verdict);
     ret->record.evidence = ret->list;
     add_process(process, whole, ret);
     if (!whole)

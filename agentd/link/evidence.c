@@ -1,5 +1,6 @@
 #include "agentd/link/evidence.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "agentd/link/api.h"
@@ -201,6 +202,8 @@ static void on_probed(bool good, const char *why, void *arg)
         return; /* it cannot answer, and need not */
     HF_LOG_DEBUG("probed", HF_STR("agent", process->who.agent), HF_BOOL("good", good),
                  HF_STR("why", why));
+    if (!good)
+        (void)snprintf(evidence->probe_why, sizeof evidence->probe_why, "%s", why);
     if (good && evidence->detector.probed && evidence->detector.probe_failed == 0)
         return; /* as ever */
     hf_detector_on_probe(&evidence->detector, good, now_of(process));

@@ -22,6 +22,7 @@ enum {
     MOST_FDS = 1024,
     NET_BYTES = 256 << 10,
     SPINS_PERCENT = 80,
+    SPINS_MS = 700, /* for less than that nothing is said */
 };
 
 /* Words of a line of /proc/net/tcp and its like. */
@@ -145,7 +146,10 @@ static void compare(const struct link_proc *before, struct link_proc *now)
         return;
     now->cpu_percent = (int32_t)(used * 100 / length);
     now->starved_ms = starved(before, now);
-    now->computes = (used + now->starved_ms) * 100 / length >= SPINS_PERCENT;
+    if ((used + now->starved_ms) * 100 / length >= SPINS_PERCENT)
+        now->busy_since = before->busy_since != 0 ? before->busy_since : before->at;
+    /* A program that starts, or works for a moment, does so as well. */
+    now->computes = now->busy_since != 0 && now->at - now->busy_since >= SPINS_MS;
 }
 
 bool link_proc_is(pid_t pid, uint64_t start_time)

@@ -20,7 +20,8 @@ struct link_proc {
     int64_t run_wait_ms; /* that they waited for a processor, so far; as the tracer */
     int32_t cpu_percent; /* since the time before; below 0: not known */
     int64_t starved_ms;  /* since then: it could have computed, and got no processor */
-    bool computes;       /* since then it used every processor that it got, or waited for one */
+    hf_ms busy_since;    /* it used every processor that it got, or waited for one; 0: not */
+    bool computes;       /* it did so for long enough to say so */
 };
 
 /* False: that process is not there any more. `whole`: also what costs more to find out. What

@@ -98,38 +98,55 @@ int link_trial_parts(const struct link_settings *settings, struct hf_error *err)
 
 /* Launchers. */
 
+static const char *own_path(void)
+{
+    const char *path = getenv("PATH");
+
+    return path != NULL ? path : "/bin:/usr/bin";
+}
+
 /* As the agent will find it. */
 static const char *path_of(const struct link_launcher *launcher)
 {
-    const char *ours = getenv("PATH");
-
     for (size_t i = 0; i < launcher->environment.count; i++) {
         if (strncmp(launcher->environment.items[i], "PATH=", 5) == 0)
             return launcher->environment.items[i] + 5;
     }
-    return ours != NULL ? ours : "/bin:/usr/bin";
+    return own_path();
 }
 
-static int try_program(const struct link_launcher *launcher, struct hf_error *err)
+/* `what` is the setting that names it. */
+static int try_program(const struct link_launcher *launcher, const char *what,
+                       const char *program, const char *path, const char *directory,
+                       struct hf_error *err)
 {
-    const char *program = launcher->command.items[0];
+    bool within = program[0] != '/' && directory != NULL;
     char file[PATH_BYTES];
 
     if (strchr(program, '/') == NULL)
-        return hf_file_is_program(program, path_of(launcher))
+        return hf_file_is_program(program, path)
                    ? HF_OK
                    : hf_error_set(err, HF_ENOENT,
-                                  "launcher %s: command: there is no program %s in its PATH",
-                                  launcher->name, program);
-    (void)snprintf(file, sizeof file, "%s%s%s",
-                   program[0] != '/' && launcher->directory != NULL ? launcher->directory : "",
-                   program[0] != '/' && launcher->directory != NULL ? "/" : "", program);
+                                  "launcher %s: %s: there is no program %s in its PATH",
+                                  launcher->name, what, program);
+    (void)snprintf(file, sizeof file, "%s%s%s", within ? directory : "", within ? "/" : "",
+                   program);
     return hf_file_is_program(file, "")
                ? HF_OK
                : hf_error_set(err, HF_ENOENT,
-                              "launcher %s: command: %s is not a program that can "
-                              "be run",
-                              launcher->name, file);
+                              "launcher %s: %s: %s is not a program that can be run",
+                              launcher->name, what, file);
+}
+
+static int try_programs(const struct link_launcher *launcher, struct hf_error *err)
+{
+    const struct hf_strings *probe = &launcher->detect.probe_command;
+    int rc = try_program(launcher, "command", launcher->command.items[0], path_of(launcher),
+                         launcher->directory, err);
+
+    if (rc != HF_OK || probe->count == 0)
+        return rc;
+    return try_program(launcher, "probe.command", probe->items[0], own_path(), NULL, err);
 }
 
 static int try_directory(const struct link_launcher *launcher, struct hf_error *err)
@@ -150,7 +167,7 @@ int link_trial_launchers(const struct link_settings *settings, struct hf_error *
     for (size_t i = 0; i < settings->launcher_count && rc == HF_OK; i++) {
         rc = try_directory(&settings->launchers[i], err);
         if (rc == HF_OK)
-            rc = try_program(&settings->launchers[i], err);
+            rc = try_programs(&settings->launchers[i], err);
     }
     return rc;
 }

@@ -135,8 +135,9 @@ static int ask_end(struct hf_node *node, struct node_agent *a, enum node_asked h
 
     a->asked = how;
     a->asked_at = a->extended_to = node->now;
-    hf_node_say(a, ENDS[a->end].text, kill ? "it is killed" : "it is asked to end, then killed",
-                HF_NODE_NEVER);
+    hf_node_say(
+        a, a->end == END_UNWELL && a->end_text[0] != '\0' ? a->end_text : ENDS[a->end].text,
+        kill ? "it is killed" : "it is asked to end, then killed", HF_NODE_NEVER);
     (void)hf_node_tell(a, kill ? HF_PROCESS_KILL : HF_PROCESS_STOP, a->why, ret);
     ret->process.grace = kill ? 0 : grace_of(node, a);
     return NODE_INTENT;

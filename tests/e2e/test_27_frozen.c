@@ -26,8 +26,8 @@ static const struct {
     { "feed", "watchdog", "detect.watchdog: 2s\n", "fed", SIGUSR2, "no watchdog came for",
       "it sleeps", false },
     /* Its kernel goes on to accept connections. */
-    { "serve", NULL, "probe.every: 1s\n", "\"GET / HTTP/1.1\" 200", SIGSTOP,
-      "3 probes failed in", "tcp listens at 127.0.0.1", false },
+    { "serve", NULL, "probe.every: 1s\n", "\"GET / HTTP/1.1\" 200", SIGSTOP, "it took too long",
+      "tcp listens at 127.0.0.1", false },
     { "keep", "ping", "detect.freeze: report\n", "pong 8", SIGSTOP, "it is stopped by a signal",
       "state T", true },
 };

@@ -143,6 +143,7 @@ START_TEST(who_computes_uses_a_processor)
 {
     begin(COMPUTES);
     await_word("it computes without a pause");
+    ck_assert_int_ge(proc.at - proc.busy_since, 700); /* a moment says nothing */
     ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_GOES);
 }
 END_TEST
