@@ -16,7 +16,7 @@ struct cast {
     const char *more; /* ... another command, and whatever else its launcher says */
 };
 
-static const char *host_ttl = "10s";
+static const char *host_ttl; /* of the next host; NULL: 10s */
 
 static inline hf_ms now(void)
 {
@@ -126,7 +126,7 @@ static inline void write_host(const char *host, const struct cast *all, size_t c
     }
     (void)snprintf(text, sizeof text,
                    "host: %s\nttl: %s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n", host,
-                   host_ttl, launchers, agents);
+                   host_ttl != NULL ? host_ttl : "10s", launchers, agents);
     (void)snprintf(name, sizeof name, "%s/agentd.yaml", host);
     write_file(name, text);
 }

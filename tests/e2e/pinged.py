@@ -2,11 +2,23 @@
 
     SIGUSR1  it computes without an end      SIGUSR2  it waits for what never comes
 
-With `watchdog` as its argument it feeds a watchdog instead, with `slow` every five seconds, with `own`
-likewise after it has set that to twenty, and with `extend` for as long as it has not asked for time. With
-`busy` it announces that it is busy for a while after its third ping, answers nothing meanwhile, and goes on;
-with `late` it does not go on. With `deaf` it does not listen any more from then on; with `claim` it waits for
-a task then, and with `submit` for the answer to each one that it submits, which SIGUSR1 makes it do instead.
+What it does instead, or from its third ping on, is its first argument:
+
+    busy       announces that it is busy for a while, answers nothing meanwhile, and goes on
+    brief      announces it for three seconds, and answers nothing any more
+    rest STATE announces that state without an end, and answers nothing any more
+    deaf       does not listen any more
+    claim      waits for a task, and goes on
+    submit     waits for the answer to a task that it submits at SIGUSR1
+    watchdog   feeds a watchdog instead; SIGUSR1 says that it hangs
+    slow       feeds it every five seconds
+    own        likewise, after it has set the watchdog to twenty
+    extend     feeds it three times, and asks for a minute
+    pause      feeds it three times, asks for eight seconds, and goes on after seven
+    stopping   feeds it three times, and says that it stops
+    idle       does nothing, with an open connection
+    tcp PORT   accepts connections there, until SIGUSR1
+    grpc PORT  says there by grpc.health.v1 that it serves, until SIGUSR1
 """
 
 import contextlib
@@ -19,6 +31,10 @@ import sys
 import time
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else "ping"
+
+
+def say(*words):
+    print(*words, flush=True)
 
 
 def connect():
@@ -45,38 +61,51 @@ def post(path, body):
 
 
 def spin(*_):
-    print("spinning", flush=True)
+    say("spinning")
     while True:
         pass
 
 
 def block(*_):
-    print("blocking", flush=True)
+    say("blocking")
     os.read(os.pipe()[0], 1)
 
 
-def be_busy():
-    until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=9)
+def announce_busy(seconds):
+    until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
     post("/v1/state", {"state": "busy", "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
                        "reason": "a tool runs"})
-    print("busy", flush=True)
-    if MODE == "late":
-        block()
+    say("busy")
+
+
+def be_busy():
+    announce_busy(9)
     time.sleep(7)
     post("/v1/state", {"state": "ready"})
-    print("done", flush=True)
+    say("done")
+
+
+def be_brief():
+    announce_busy(3)
+    block()
+
+
+def rest():
+    post("/v1/state", {"state": sys.argv[2]})
+    say("resting")
+    block()
 
 
 def claim():
-    print("claiming", flush=True)
+    say("claiming")
     post("/v1/tasks/claim", {"wait": "9s"})
-    print("claimed", flush=True)
+    say("claimed")
 
 
 def submit(*_):
-    print("submitting", flush=True)
+    say("submitting")
     post("/v1/tasks", {"role": "r2", "payload": "p"})
-    print("submitted", flush=True)
+    say("submitted")
 
 
 def lines():
@@ -88,50 +117,106 @@ def lines():
 
 
 def listen():
+    turn = {"busy": be_busy, "brief": be_brief, "rest": rest, "claim": claim}
     pings = 0
     stream = lines()
     for line in stream:
         if line.startswith("data:") and '"id"' in line:
             post("/v1/pong", {"id": json.loads(line[5:])["id"]})
             pings += 1
-            print("pong", pings, flush=True)
-        if MODE in ("busy", "late") and pings == 3:
+            say("pong", pings)
+        if pings == 3 and MODE in turn:
             pings += 1
-            be_busy()
-        if MODE == "claim" and pings == 3:
-            pings += 1
-            claim()
-        if MODE == "deaf" and pings == 3:
+            turn[MODE]()
+        if pings == 3 and MODE == "deaf":
             break
     stream.close()
-    print("deaf", flush=True)
+    say("deaf")
     time.sleep(1000)
 
 
-def feed():
-    interval = int(os.environ["WATCHDOG_USEC"]) / 2e6 if MODE in ("watchdog", "extend") else 5
-    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    notify.connect(os.environ["NOTIFY_SOCKET"])
-    notify.send(b"READY=1\nSTATUS=feeding")
-    if MODE == "own":
-        notify.send(b"WATCHDOG_USEC=20000000")
-    for _ in range(3):
-        notify.send(b"WATCHDOG=1")
-        print("fed", flush=True)
-        time.sleep(interval)
-    if MODE == "extend":
-        notify.send(b"EXTEND_TIMEOUT_USEC=8000000")
-        print("asked for time", flush=True)
-        time.sleep(7)
+def notify(text):
     while True:
-        notify.send(b"WATCHDOG=1")
-        print("fed again", flush=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as note:
+            try:
+                note.connect(os.environ["NOTIFY_SOCKET"])
+                note.send(text)
+                return
+            except OSError:  # there is no link for a moment
+                time.sleep(0.1)
+
+
+def give_up(*_):
+    notify(b"WATCHDOG=trigger")
+    block()
+
+
+def feed():
+    interval = 5 if MODE in ("slow", "own") else int(os.environ["WATCHDOG_USEC"]) / 2e6
+    last = {"extend": b"EXTEND_TIMEOUT_USEC=60000000", "stopping": b"STOPPING=1"}
+    notify(b"READY=1\nSTATUS=feeding")
+    if MODE == "own":
+        notify(b"WATCHDOG_USEC=20000000")
+    for times in range(1, 1000000):
+        notify(b"WATCHDOG=1")
+        say("fed", times)
+        if times == 3 and MODE in last:
+            notify(last[MODE])
+            block()
+        if times == 3 and MODE == "pause":
+            notify(b"EXTEND_TIMEOUT_USEC=8000000")
+            say("asked for time")
+            time.sleep(7)
         time.sleep(interval)
 
 
-signal.signal(signal.SIGUSR1, submit if MODE == "submit" else spin)
+def idle():
+    connection = connect()
+    say("idle")
+    time.sleep(1000)
+    connection.close()
+
+
+def frame(kind, flags, payload):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags, 0, 0, 0, 1 if payload else 0]) + payload
+
+
+def serve():
+    server = socket.create_server(("127.0.0.1", int(sys.argv[2])))
+    status = [1]
+
+    def cease(*_):
+        say("ceasing")
+        status[0] = 2
+        if MODE == "tcp":
+            server.close()
+            block()
+
+    signal.signal(signal.SIGUSR1, cease)
+    say("listening")
+    while True:
+        connection, _ = server.accept()
+        say("asked")
+        if MODE == "grpc":
+            connection.recv(4096)
+            connection.sendall(frame(4, 0, b"") + frame(1, 4, b"\x88")
+                               + frame(0, 0, b"\0\0\0\0\2\x08" + bytes(status)))
+            connection.recv(4096)
+        connection.close()
+
+
+if MODE == "submit":
+    signal.signal(signal.SIGUSR1, submit)
+elif MODE == "watchdog":
+    signal.signal(signal.SIGUSR1, give_up)
+else:
+    signal.signal(signal.SIGUSR1, spin)
 signal.signal(signal.SIGUSR2, block)
-if MODE in ("watchdog", "extend", "slow", "own"):
+if MODE in ("watchdog", "slow", "own", "extend", "pause", "stopping"):
     feed()
+elif MODE in ("tcp", "grpc"):
+    serve()
+elif MODE == "idle":
+    idle()
 else:
     listen()

@@ -35,8 +35,8 @@ START_TEST(every_announced_state_shows_its_end_and_has_one)
         { "draining", NULL, SAYS("draining") },
         { "parked", NULL, SAYS("parked") },
         { "waiting", NULL, SAYS("waiting") },
-        { "late", "late", "detect.profile: dev\n" },
-        { "extends", "extend", "detect.watchdog: 2s\n" },
+        { "late", "brief", "detect.profile: dev\n" },
+        { "extends", "pause", "detect.watchdog: 2s\n" },
     };
     pid_t agentd;
     hf_rev life;
@@ -54,7 +54,7 @@ START_TEST(every_announced_state_shows_its_end_and_has_one)
     }
     await("agents/late/exit", "\"kind\":\"frozen\"");
     expect_in("agents/late/exit", "state busy");
-    await_said("h1", "extends", "fed again");
+    await_said("h1", "extends", "fed 4");
     await("agents/extends/report", "\"state\":\"ready\"");
     ck_assert_int_eq(life_of("extends"), life);
     end_host("h1", agentd);
