@@ -160,9 +160,11 @@ struct hf_detector_debt hf_detector_on_asked(struct hf_detector *d, hf_ms now)
 void hf_detector_on_answered(struct hf_detector *d, const struct hf_detector_policy *p,
                              struct hf_detector_debt *debt, hf_ms now)
 {
-    if (debt->turn != d->turn)
-        return;
+    bool counts = debt->turn == d->turn;
+
     debt->turn = 0;
+    if (!counts)
+        return;
     d->owed--;
     /* A short wait is no reason to forget how punctual it is. */
     if (now - debt->since >= p->deviation_min)

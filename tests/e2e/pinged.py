@@ -135,15 +135,14 @@ def listen():
     time.sleep(1000)
 
 
-def notify(text):
+def notify(text, note=socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)):
     while True:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as note:
-            try:
-                note.connect(os.environ["NOTIFY_SOCKET"])
-                note.send(text)
-                return
-            except OSError:  # there is no link for a moment
-                time.sleep(0.1)
+        try:
+            note.connect(os.environ["NOTIFY_SOCKET"])  # each link has another one
+            note.send(text)
+            return
+        except OSError:  # there is no link for a moment
+            time.sleep(0.1)
 
 
 def give_up(*_):
