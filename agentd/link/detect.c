@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/buf.h"
+
 const char *const LINK_DETECT_PROFILES[] = {
 #define X(name, text) text,
     HF_DETECTOR_PROFILE_MAP(X)
@@ -21,6 +23,75 @@ static enum hf_source find_source(const char *name)
     return source < HF_SOURCE_PROCESS ? source : HF_SOURCES;
 }
 
+/* The next name in an address, from ${ on; 0: there is none any more. */
+static size_t next_name(const char *text, const char **ret_name)
+{
+    const char *start = strstr(text, "${"), *end = start != NULL ? strchr(start, '}') : NULL;
+
+    if (end == NULL)
+        return 0;
+    *ret_name = start + 2;
+    return (size_t)(end - *ret_name);
+}
+
+static const char *find_value(const Holdfast__V1__Spec *spec, const char *name, size_t len)
+{
+    if (spec == NULL)
+        return "1"; /* any will do to see whether the rest is an address */
+    for (size_t i = 0; i < spec->n_parameters; i++) {
+        if (strlen(spec->parameters[i]->key) == len &&
+            strncmp(spec->parameters[i]->key, name, len) == 0)
+            return spec->parameters[i]->value;
+    }
+    return "";
+}
+
+static int parse_probe(const char *text, const Holdfast__V1__Spec *spec,
+                       struct link_probe_target *ret_target, struct hf_error *err)
+{
+    HF_CLEANUP_BUF struct hf_buf whole = { 0 };
+    const char *name;
+    size_t len;
+
+    for (; (len = next_name(text, &name)) > 0; text = name + len + 1) {
+        hf_buf_append(&whole, text, (size_t)(name - 2 - text));
+        hf_buf_puts(&whole, find_value(spec, name, len));
+    }
+    hf_buf_puts(&whole, text);
+    if (whole.err != HF_OK)
+        return hf_error_set(err, whole.err, "%s", hf_err_text(whole.err));
+    return link_probe_parse(whole.data, ret_target, err);
+}
+
+int link_detect_check_names(const struct link_detect *detect, const struct hf_strings *declared,
+                            struct hf_error *err)
+{
+    const char *name;
+    size_t len;
+
+    for (const char *text = detect->probe; text != NULL && (len = next_name(text, &name)) > 0;
+         text = name + len) {
+        size_t i = 0;
+
+        while (i < declared->count &&
+               (strncmp(declared->items[i], name, len) != 0 || declared->items[i][len] != '='))
+            i++;
+        if (i == declared->count)
+            return hf_error_set(err, HF_EINVAL, "probe.address: there is no parameter %.*s",
+                                (int)len, name);
+    }
+    return HF_OK;
+}
+
+int link_detect_find_target(const struct link_detect *detect, const Holdfast__V1__Spec *spec,
+                            struct link_probe_target *ret_target, struct hf_error *err)
+{
+    if (detect->probe != NULL)
+        return parse_probe(detect->probe, spec, ret_target, err);
+    *ret_target = detect->target;
+    return HF_OK;
+}
+
 static int complete_probe(struct link_detect *detect, struct hf_error *err)
 {
     struct hf_error why = { "" };
@@ -29,7 +100,7 @@ static int complete_probe(struct link_detect *detect, struct hf_error *err)
         return hf_error_set(err, HF_EINVAL, "probe: an address or a command, not both");
     detect->has_probe = detect->probe != NULL || detect->probe_command.count > 0;
     if (detect->probe != NULL &&
-        link_probe_parse(detect->probe, &detect->target, &why) != HF_OK)
+        parse_probe(detect->probe, NULL, &detect->target, &why) != HF_OK)
         return hf_error_set(err, HF_EINVAL, "probe.address: %s", why.text);
     if (detect->probe == NULL)
         detect->target = (struct link_probe_target){ .kind = LINK_PROBE_EXEC,

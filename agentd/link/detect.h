@@ -5,6 +5,7 @@
 
 #include "agentd/link/probe.h"
 #include "core/detector.h"
+#include "holdfast/v1/records.pb-c.h"
 #include "schema/config.h"
 
 struct link_detect {
@@ -29,6 +30,15 @@ enum { LINK_DETECT_WATCHDOG_MIN_MS = 1000 /* we do not look more often */ };
 
 /* HF_EINVAL with a sentence when a word is none, or there is nothing at an address to ask. */
 int link_detect_complete(struct link_detect *detect, struct hf_error *err) HF_MUST_CHECK;
+
+/* An address may name parameters of the agent: ${port}. HF_EINVAL with a sentence when one of
+ * them is not declared (NAME=PATTERN). */
+int link_detect_check_names(const struct link_detect *detect, const struct hf_strings *declared,
+                            struct hf_error *err) HF_MUST_CHECK;
+/* Where an agent of that spec is asked. HF_EINVAL with a sentence: nowhere. */
+int link_detect_find_target(const struct link_detect *detect, const Holdfast__V1__Spec *spec,
+                            struct link_probe_target *ret_target,
+                            struct hf_error *err) HF_MUST_CHECK;
 
 /* With the heartbeats that agents are asked for. The settings must have passed their check. */
 struct hf_detector_policy link_detect_policy(const struct link_detect *detect, hf_ms heartbeat);

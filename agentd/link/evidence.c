@@ -210,6 +210,25 @@ static void on_probed(bool good, const char *why, void *arg)
     wake(process);
 }
 
+/* Who is asked, and by whom: as the spec has it that the process was made of. */
+static int find_target(struct link_process *process, const struct link_detect *detect,
+                       struct link_probe_config *cfg)
+{
+    static const Holdfast__V1__Spec none = HOLDFAST__V1__SPEC__INIT;
+    const Holdfast__V1__Spec *spec =
+        process->agent->spec != NULL ? process->agent->spec : &none;
+    struct hf_error err = { "out of memory" };
+    int rc = link_detect_find_target(detect, spec, &cfg->target, &err);
+
+    if (rc == HF_OK && cfg->target.kind == LINK_PROBE_EXEC)
+        rc = link_launcher_make_probe_env(process->who.agent, spec,
+                                          &process->evidence.probe_env);
+    cfg->env = process->evidence.probe_env;
+    if (rc != HF_OK)
+        HF_LOG_WARN("not_probed", HF_STR("agent", process->who.agent), HF_STR("why", err.text));
+    return rc;
+}
+
 /* Begins when the process runs. */
 static void need_probe(struct link_process *process)
 {
@@ -220,7 +239,10 @@ static void need_probe(struct link_process *process)
     if (process->evidence.probe != NULL || !process->evidence.probes)
         return;
     detect = find_detect(process);
-    cfg.target = detect->target;
+    if (find_target(process, detect, &cfg) != HF_OK) {
+        process->evidence.probes = false;
+        return;
+    }
     cfg.every = detect->probe_every;
     cfg.timeout = detect->probe_timeout;
     cfg.server = process->pid;
@@ -231,6 +253,8 @@ void link_evidence_done(struct link_process *process)
 {
     link_probe_close(process->evidence.probe);
     process->evidence.probe = NULL;
+    free((void *)process->evidence.probe_env.items);
+    process->evidence.probe_env = (struct hf_strings){ 0 };
 }
 
 /* What is made of it. */

@@ -10,6 +10,7 @@
 
 #include "agentd/link/proc.h"
 #include "base/err.h"
+#include "schema/config.h"
 
 struct link;
 struct link_agent;
@@ -39,6 +40,7 @@ struct link_evidence {
     hf_ms lost;                  /* time that was not its own, since its last sign of life */
     bool seen;                   /* it is suspect since the last look at least */
     struct link_probe *probe;    /* NULL: nobody asks it from outside */
+    struct hf_strings probe_env; /* of its program; a block to be freed */
     char probe_why[80];          /* what was wrong with the last answer that was not good */
     enum hf_detector_state told; /* to the node, ... */
     enum hf_source told_source;  /* ... and of which source */

@@ -136,14 +136,16 @@ static const struct hf_option TABLE[] = {
         .help =
             "Where it is asked whether it serves: tcp://HOST:PORT, http://HOST:PORT/PATH or "
             "grpc://HOST:PORT/SERVICE (grpc.health.v1, in plain text); the host is a number "
-            "or localhost.",
+            "or localhost. ${NAME} is the value of that parameter, which must be declared.",
     },
     {
         .key = "probe.command",
         .value = "PROGRAM,ARG,...",
         HF_OPTION_FIELD(STRINGS, struct link_launcher, detect.probe_command),
         .help =
-            "A program that says so instead, by its exit status; it runs as the agent does.",
+            "A program that says so instead, by its exit status; it runs as the agent does, "
+            "and "
+            "finds HOLDFAST_AGENT, HOLDFAST_ROLE and the agent's HOLDFAST_PARAM_ variables.",
     },
     {
         .key = "probe.every",
@@ -267,9 +269,13 @@ static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
             return rc;
         regfree(&pattern);
     }
-    if (link_detect_complete(&launcher->detect, err) != HF_OK ||
-        link_ways_complete(&launcher->nudge, err) != HF_OK)
-        return HF_EINVAL;
+    rc = link_detect_check_names(&launcher->detect, &launcher->parameters, err);
+    if (rc == HF_OK)
+        rc = link_detect_complete(&launcher->detect, err);
+    if (rc == HF_OK)
+        rc = link_ways_complete(&launcher->nudge, err);
+    if (rc != HF_OK)
+        return rc;
     if (launcher->user == NULL)
         return HF_OK;
     rc = link_user_find(launcher->user, &launcher->as, err);
@@ -459,6 +465,25 @@ int link_launcher_make_env(const struct link_launcher *launcher, const Holdfast_
         if (is_inherited(launcher, *p))
             add_entry(&env, *p);
     }
+    rc = make_block(&env, ret_env);
+    hf_buf_done(&env.text);
+    return rc;
+}
+
+int link_launcher_make_probe_env(const char *agent, const Holdfast__V1__Spec *spec,
+                                 struct hf_strings *ret_env)
+{
+    HF_CLEANUP_BUF struct hf_buf name = { 0 }, role = { 0 };
+    struct env env = { 0 };
+    int rc;
+
+    hf_buf_printf(&name, "HOLDFAST_AGENT=%s", agent);
+    hf_buf_printf(&role, "HOLDFAST_ROLE=%s", spec->role);
+    if (name.err != HF_OK || role.err != HF_OK)
+        return HF_ENOMEM;
+    add_entry(&env, name.data);
+    add_entry(&env, role.data);
+    add_parameters(&env, spec);
     rc = make_block(&env, ret_env);
     hf_buf_done(&env.text);
     return rc;

@@ -59,4 +59,8 @@ int link_launcher_make_env(const struct link_launcher *launcher, const Holdfast_
                            struct hf_strings own, char *const *inherited,
                            struct hf_strings *ret_env) HF_MUST_CHECK;
 
+/* What a program that probes one of its agents is told beside that: whom it asks for. */
+int link_launcher_make_probe_env(const char *agent, const Holdfast__V1__Spec *spec,
+                                 struct hf_strings *ret_env) HF_MUST_CHECK;
+
 #endif

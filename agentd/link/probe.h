@@ -42,6 +42,7 @@ typedef void (*link_probe_fn)(bool good, const char *why, void *arg);
 
 struct link_probe_config {
     struct link_probe_target target;
+    struct hf_strings env; /* of a command, beside where programs are; the caller's */
     hf_ms every, timeout;
     pid_t server; /* who has to answer at an address; 0: not known */
     link_probe_fn fn;

@@ -20,9 +20,11 @@ void link_attempt_kill(const struct link_attempt *attempt)
 void link_attempt_exec(struct link_attempt *attempt, uv_loop_t *loop)
 {
     const struct link_probe_target *target = &attempt->cfg->target;
-    const struct link_program program = {
-        .command = target->command, .input = -1, .uid = target->uid, .gid = target->gid
-    };
+    const struct link_program program = { .command = target->command,
+                                          .env = attempt->cfg->env,
+                                          .input = -1,
+                                          .uid = target->uid,
+                                          .gid = target->gid };
 
     attempt->process.data = attempt;
     attempt->open++;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-enum { MOST_ARGS = 32, MOST_ENV = 16 };
+enum { MOST_ARGS = 32, MOST_ENV = 128 };
 
 static void put(struct hf_strings strings, char **list, size_t most)
 {

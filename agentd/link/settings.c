@@ -428,7 +428,8 @@ static int complete_run(struct link_settings *settings, struct hf_error *err)
     if (settings->agent_files.count > 0 || settings->launcher_files.count > 0)
         return hf_error_set(err, HF_EINVAL,
                             "run: the configuration has agents or launchers of its own");
-    if (link_detect_complete(&settings->detect, err) != HF_OK)
+    if (link_detect_check_names(&settings->detect, &(struct hf_strings){ 0 }, err) != HF_OK ||
+        link_detect_complete(&settings->detect, err) != HF_OK)
         return HF_EINVAL;
     launcher = hf_calloc(1, sizeof *launcher);
     if (launcher == NULL)

@@ -50,7 +50,9 @@ static void fill(void)
     (void)snprintf(by_grpc, sizeof by_grpc,
                    "probe: {address: 'grpc://127.0.0.1:%d/a', every: 1s}\n", grpc.number);
     (void)snprintf(failing, sizeof failing,
-                   "probe: {command: [sh, -c, 'test ! -e %s/hang'], every: 1s}\n", dir.path);
+                   "probe: {command: [sh, -c, 'test ! -e %s/hang -a $HOLDFAST_AGENT = fails'], "
+                   "every: 1s}\n",
+                   dir.path);
     (void)snprintf(hanging, sizeof hanging,
                    "probe: {command: [sh, -c, 'test ! -e %s/hang || sleep 100'], every: 1s}\n",
                    dir.path);

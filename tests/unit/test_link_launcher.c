@@ -64,6 +64,14 @@ static const struct {
     { "name: w\ncommand: [true]\ndetect: {by: [probe]}\n", HF_EINVAL,
       "detect.by: names probe alone, and no probe is set" },
     { "name: w\ncommand: [true]\ndetect: {profile: fast}\n", HF_EINVAL, "detect.profile" },
+    { "name: w\ncommand: [true]\nprobe: {address: 'http://127.0.0.1:${port}/'}\n", HF_EINVAL,
+      "probe.address: there is no parameter port" },
+    { "name: w\ncommand: [true]\nparameters: ['port=[0-9]+']\n"
+      "probe: {address: 'http://127.0.0.1:${port}${por}/'}\n",
+      HF_EINVAL, "probe.address: there is no parameter por" },
+    { "name: w\ncommand: [true]\nparameters: ['port=[0-9]+']\n"
+      "probe: {address: 'http://127.0.0.1:${port'}\n",
+      HF_EINVAL, "probe.address" },
     { "name: w\ncommand: [true]\ndetect: {watchdog: 999ms}\n", HF_EINVAL,
       "detect.watchdog: at least 1s, or 0s for none at all" },
     { "name: w\ncommand: [true]\nnudge: {by: [events, pigeon]}\n", HF_EINVAL,
@@ -141,6 +149,38 @@ START_TEST(a_launcher_says_how_its_agents_are_judged)
     ck_assert_int_eq(policy.watchdog, 0);
     ck_assert(policy.phi == 12);
     ck_assert_int_eq(launcher.detect.on_freeze, LINK_ON_FREEZE_REPORT);
+}
+END_TEST
+
+START_TEST(an_address_may_name_parameters)
+{
+    Holdfast__V1__Spec__ParametersEntry entry = HOLDFAST__V1__SPEC__PARAMETERS_ENTRY__INIT;
+    Holdfast__V1__Spec__ParametersEntry *entries[] = { &entry };
+    Holdfast__V1__Spec spec = HOLDFAST__V1__SPEC__INIT;
+    struct link_probe_target target;
+    struct hf_strings env;
+    struct hf_error why = { "" };
+
+    ck_assert_int_eq(load("name: w\ncommand: [true]\nparameters: ['port=[0-9]+', 'path=.*']\n"
+                          "probe: {address: 'http://127.0.0.1:${port}/a${path}'}\n"),
+                     HF_OK);
+    entry.key = (char *)"port";
+    entry.value = (char *)"8080";
+    spec.parameters = entries;
+    spec.n_parameters = 1;
+    spec.role = (char *)"r1";
+    ck_assert_int_eq(link_detect_find_target(&launcher.detect, &spec, &target, &why), HF_OK);
+    ck_assert_str_eq(target.host, "127.0.0.1:8080");
+    ck_assert_str_eq(target.path, "/a");
+    entry.value = (char *)"";
+    ck_assert_int_eq(link_detect_find_target(&launcher.detect, &spec, &target, &why),
+                     HF_EINVAL);
+    ck_assert_int_eq(link_launcher_make_probe_env("a1", &spec, &env), HF_OK);
+    ck_assert_uint_eq(env.count, 3);
+    ck_assert_str_eq(env.items[0], "HOLDFAST_AGENT=a1");
+    ck_assert_str_eq(env.items[1], "HOLDFAST_ROLE=r1");
+    ck_assert_str_eq(env.items[2], "HOLDFAST_PARAM_PORT=");
+    free((void *)env.items);
 }
 END_TEST
 
@@ -264,6 +304,7 @@ int main(void)
     tcase_add_test(t, a_launcher_says_how_its_agents_are_judged);
     tcase_add_test(t, a_launcher_says_how_nudges_reach_its_agents);
     tcase_add_test(t, a_nudge_is_a_line_whatever_its_text);
+    tcase_add_test(t, an_address_may_name_parameters);
     tcase_add_loop_test(t, a_mistake_is_named, 0, COUNT(MISTAKES));
     tcase_add_test(t, a_file_that_is_not_there_is_named);
     tcase_add_loop_test(t, a_value_must_match_as_a_whole, 0, COUNT(VALUES));
