@@ -587,12 +587,12 @@ static struct MHD_Daemon *start_daemon(struct hf_httpd *httpd)
     const struct hf_httpd_config *cfg = &httpd->cfg;
 
     /* Turbo: a request is read as soon as its connection is accepted, in the same turn. */
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0, NULL, NULL, on_access,
-                            httpd, MHD_OPTION_LISTEN_SOCKET, httpd->listener.fd,
-                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)cfg->connections,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, cfg->header_max + PIECE,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, httpd,
-                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, httpd, MHD_OPTION_END);
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0, NULL, NULL, on_access,
+        httpd, MHD_OPTION_LISTEN_SOCKET, httpd->listener.fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)cfg->connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, cfg->header_max + PIECE,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, httpd, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, httpd, MHD_OPTION_END);
 }
 
 static void free_httpd(struct hf_httpd *httpd)
