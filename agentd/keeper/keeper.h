@@ -119,6 +119,7 @@ struct keeper {
     struct rlimit files; /* ... and how many files they may open; the keeper may open more */
     uint32_t flags;      /* AGENTD_HAS_... */
     pid_t pid;
+    uint64_t born; /* start time of its first child, as /proc has it */
 
     struct agentd_page *page;
     int64_t armed_ns; /* the fence timer is set to; 0: to nothing */

@@ -17,9 +17,10 @@
 #include "agentd/keeper/place.h"
 
 #define FORGET_GRACE                                                                           \
-    (3 * KEEPER_SECOND) /* after the last end, for a link that is shutting down */
-#define REAP_MAX  256   /* dead of an agent that forks and forks, until we look at the fence */
-#define OOM_SCORE (-900)
+    (3 * KEEPER_SECOND)  /* after the last end, for a link that is shutting down */
+#define REAP_MAX     256 /* dead of an agent that forks and forks, until we look at the fence */
+#define OOM_SCORE    (-900)
+#define STRAY_ROUNDS 100
 
 void keeper_watch(struct keeper *k, int fd, uint32_t kind, uint32_t key)
 {
@@ -107,6 +108,7 @@ static void protect(struct keeper *k)
 
 static int begin(struct keeper *k)
 {
+    struct keeper_process first;
     int rc = 0;
 
     allow_many_files(k);
@@ -125,6 +127,8 @@ static int begin(struct keeper *k)
     protect(k);
     if ((rc = keeper_scribe_start(k)) < 0)
         return rc;
+    if (keeper_read_stat(k->scribe, &first))
+        k->born = first.start_time;
     keeper_log("info", "event=kept state_dir=%s trees=%s", k->state_dir,
                k->cgroup_fd >= 0 ? "cgroup" : "shim");
     return keeper_link_start(k);
@@ -270,6 +274,27 @@ static void wait_for(pid_t pid, int seconds)
         (void)kill(pid, SIGKILL);
 }
 
+/* What a link started and could not end itself. Who was there before us stays; what dies leaves
+ * its children to us. */
+static void end_strays(struct keeper *k)
+{
+    size_t left = 1;
+
+    for (int i = 0; left > 0 && i < STRAY_ROUNDS; i++) {
+        left = 0;
+        keeper_scan(k, keeper_now());
+        for (size_t n = 0; n < k->scan.count; n++) {
+            const struct keeper_process *p = &k->scan.list[n];
+
+            if (p->ppid == k->pid && p->start_time >= k->born && p->state != 'Z' &&
+                keeper_signal(p->pid, p->start_time, SIGKILL))
+                left++;
+        }
+        if (left > 0)
+            (void)usleep(2000);
+    }
+}
+
 static void end(struct keeper *k)
 {
     /* The link sees the end of the socket and goes. */
@@ -281,6 +306,7 @@ static void end(struct keeper *k)
     (void)keeper_scribe_flush(k, keeper_now());
     keeper_close(&k->scribe_fd);
     wait_for(k->scribe, 3);
+    end_strays(k);
     while (k->slot_count > 0)
         keeper_slot_free(k, k->slots[0]);
     keeper_let_all(k);

@@ -142,10 +142,9 @@ static const struct hf_option TABLE[] = {
         .key = "probe.command",
         .value = "PROGRAM,ARG,...",
         HF_OPTION_FIELD(STRINGS, struct link_launcher, detect.probe_command),
-        .help =
-            "A program that says so instead, by its exit status; it runs as the agent does, "
-            "and "
-            "finds HOLDFAST_AGENT, HOLDFAST_ROLE and the agent's HOLDFAST_PARAM_ variables.",
+        .help = "A program that says so instead, by its exit status; it runs as the agent's "
+                "user, finds HOLDFAST_AGENT, HOLDFAST_ROLE and the agent's HOLDFAST_PARAM_ "
+                "variables, and nothing that it starts outlives it.",
     },
     {
         .key = "probe.every",

@@ -7,6 +7,7 @@
 
 #include "agentd/link/api.h"
 #include "agentd/link/resume.h"
+#include "agentd/link/stray.h"
 #include "agentd/link/sweep.h"
 #include "agentd/link/upgrade.h"
 #include "agentd/link/verify.h"
@@ -691,8 +692,10 @@ int link_done(struct link *link)
 int link_run(const struct link_settings *settings, struct hf_error *err)
 {
     struct link link;
-    int rc = link_open(&link, settings);
+    int rc;
 
+    link_stray_begin();
+    rc = link_open(&link, settings);
     if (rc != HF_OK) {
         *err = link.why.text[0] != '\0' ? link.why : (struct hf_error){ "out of memory" };
         return rc;

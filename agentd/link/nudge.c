@@ -231,6 +231,7 @@ static void on_hook_ended(uv_process_t *program, int64_t status, int signal)
         end_run(hook->process, why);
     else
         hook->link->nudges.hook_count--;
+    link_program_on_ended(program);
     uv_close((uv_handle_t *)&hook->timer, on_closed);
     uv_close((uv_handle_t *)program, on_closed);
 }

@@ -9,6 +9,7 @@ static void on_ended(uv_process_t *process, int64_t status, int signal)
                      signal != 0   ? "its program was killed"
                      : status != 0 ? "its program says that it does not serve"
                                    : "it serves");
+    link_program_on_ended(process);
     uv_close((uv_handle_t *)process, link_attempt_on_closed);
 }
 

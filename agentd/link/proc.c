@@ -399,18 +399,18 @@ static void describe_child(pid_t pid, struct hf_buf *ret)
                       line.name, (int)pid, (int)line.parent, line.state);
 }
 
-/* Itself and who descends from it, breadth first, so that of a deep tree the nearest are there.
- */
-static size_t find_tree(pid_t pid, pid_t ret_found[MOST_CHILDREN])
+/* Breadth first, so that of a deep tree the nearest are found. */
+size_t link_proc_find_below(pid_t pid, bool deep, pid_t *ret_pids, size_t max)
 {
     HF_CLEANUP_FREE struct others *others = find_others();
-    size_t count = 1;
+    size_t count = 0;
 
-    ret_found[0] = pid;
-    for (size_t i = 0; others != NULL && i < count; i++) {
-        for (size_t j = 0; j < others->count && count < MOST_CHILDREN; j++) {
-            if (others->list[j].parent == ret_found[i])
-                ret_found[count++] = others->list[j].pid;
+    for (size_t i = 0; others != NULL && i <= count && (deep || i == 0); i++) {
+        pid_t parent = i == 0 ? pid : ret_pids[i - 1];
+
+        for (size_t j = 0; j < others->count && count < max; j++) {
+            if (others->list[j].parent == parent)
+                ret_pids[count++] = others->list[j].pid;
         }
     }
     return count;
@@ -419,17 +419,17 @@ static size_t find_tree(pid_t pid, pid_t ret_found[MOST_CHILDREN])
 void link_proc_children(pid_t pid, struct hf_buf *ret)
 {
     pid_t found[MOST_CHILDREN];
-    size_t count = find_tree(pid, found);
+    size_t count = link_proc_find_below(pid, true, found, MOST_CHILDREN);
 
-    for (size_t i = 1; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         describe_child(found[i], ret);
 }
 
 struct link_proc_tree link_proc_read_tree(pid_t pid)
 {
     struct link_proc_tree tree = { .ready = false };
-    pid_t found[MOST_CHILDREN];
-    size_t count = find_tree(pid, found);
+    pid_t found[1 + MOST_CHILDREN] = { pid };
+    size_t count = 1 + link_proc_find_below(pid, true, found + 1, MOST_CHILDREN);
     struct stat_line line;
 
     for (size_t i = 0; i < count; i++) {

@@ -48,6 +48,8 @@ void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *
 void link_proc_stack(pid_t pid, struct hf_buf *ret);
 /* Its threads, and what each of them does. */
 void link_proc_threads(pid_t pid, struct hf_buf *ret);
+/* Its children, and with `deep` theirs; returns how many were found. */
+size_t link_proc_find_below(pid_t pid, bool deep, pid_t *ret_pids, size_t max);
 /* Its children and theirs, and what they do. */
 void link_proc_children(pid_t pid, struct hf_buf *ret);
 /* All of them together, as far as it matters who kept them from computing. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "agentd/link/stray.h"
+
 enum { MOST_ARGS = 32, MOST_ENV = 128 };
 
 static void put(struct hf_strings strings, char **list, size_t most)
@@ -17,13 +19,16 @@ int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_e
                        uv_process_t *process)
 {
     const char *places = getenv("PATH");
-    char *args[MOST_ARGS + 1] = { NULL }, *env[MOST_ENV + 2] = { NULL }, path[4096];
+    char *args[MOST_ARGS + 1] = { NULL }, *env[MOST_ENV + 3] = { NULL };
+    char path[4096], mark[LINK_STRAY_MARK];
     uv_stdio_container_t input = { .flags = UV_INHERIT_FD, .data.fd = program->input };
     uv_process_options_t options = { .exit_cb = fn, .args = args, .env = env };
 
     (void)snprintf(path, sizeof path, "PATH=%s", places != NULL ? places : "/usr/bin:/bin");
+    link_stray_mark(process->data, mark);
     env[0] = path;
-    put(program->env, env + 1, MOST_ENV);
+    env[1] = mark;
+    put(program->env, env + 2, MOST_ENV);
     put(program->command, args, MOST_ARGS);
     options.file = args[0];
     options.flags =
@@ -43,6 +48,12 @@ int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_e
     if (getpriority(PRIO_PROCESS, 0) < 0)
         (void)setpriority(PRIO_PROCESS, (id_t)process->pid, 0);
     return HF_OK;
+}
+
+void link_program_on_ended(const uv_process_t *process)
+{
+    (void)kill(-process->pid, SIGKILL); /* of its group whoever is left, ... */
+    link_stray_sweep(process->loop);    /* ... and who has left it */
 }
 
 void link_program_kill(const uv_process_t *process)

@@ -17,10 +17,14 @@ struct link_program {
     gid_t gid;
 };
 
-/* What it prints is lost: its status, which `fn` gets, is all that it has to say. HF_EIO: it
- * cannot be started; *process is a handle all the same, and to be closed. */
+/* What it prints is lost: its status, which `fn` gets, is all that it has to say. The handle's
+ * `data` must be set before, and be nobody else's. HF_EIO: it cannot be started; *process is a
+ * handle all the same, and to be closed. */
 int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_exit_cb fn,
                        uv_process_t *process) HF_MUST_CHECK;
+
+/* It has ended, and so does whatever it has left behind. */
+void link_program_on_ended(const uv_process_t *process);
 
 /* With its children, if it still runs. */
 void link_program_kill(const uv_process_t *process);

@@ -149,6 +149,48 @@ static void start_sleeper(struct hft_program *agentd, const char *password)
     await_line("agentd.log", "event=joined");
 }
 
+static size_t count_sleepers(const char *seconds)
+{
+    char name[64];
+    HFT_CLEANUP_OUTPUT struct hft_output found;
+    size_t count = 0;
+
+    (void)snprintf(name, sizeof name, "^sleep %s$", seconds);
+    hft_process_run((const char *[]){ "pgrep", "-f", name, NULL }, NULL, &found);
+    for (const char *p = found.out; *p != '\0'; p++)
+        count += *p == '\n';
+    return count;
+}
+
+/* Each leaves a process of its own session behind; neither agentd nor its link may. */
+START_TEST(what_probes_leave_behind_ends)
+{
+    struct hft_program agentd = { 0 };
+    char config[300], launcher[1000], seconds[32];
+
+    (void)snprintf(seconds, sizeof seconds, "7%d", (int)getpid());
+    (void)snprintf(launcher, sizeof launcher,
+                   "name: worker\ncommand: [sleep, 600]\nprobe.every: 100ms\n"
+                   "probe.command: [sh, -c, 'echo x >>%s/probes; "
+                   "x=$(setsid sh -c \"exec sleep %s >&2\" 2>/dev/null &)']\n",
+                   dir.path, seconds);
+    write_file("worker.yaml", launcher);
+    write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
+    write_file("a1.yaml", "name: a1\nlauncher: worker\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, NULL);
+    await_line("probes", "x\nx\nx\nx\nx\nx\nx\nx\nx\nx\n");
+    ck_assert_uint_le(count_sleepers(seconds), 2); /* of the last, and the one before */
+    kill_link();
+    await_link(2);
+    ck_assert_uint_le(count_sleepers(seconds), 2);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    ck_assert_uint_eq(count_sleepers(seconds), 0);
+    check_log();
+}
+END_TEST
+
 /* Files count when agentd is told to read them: until then a link goes on with what the one
  * before it had, whatever stands in them. */
 START_TEST(a_mistake_in_a_file_costs_no_agent_whose_link_dies)
@@ -432,6 +474,7 @@ int main(void)
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, agents_of_a_configuration_keep_their_checkpoints_in_files);
     tcase_add_test(stories, a_new_configuration_touches_nothing_that_did_not_change);
+    tcase_add_test(stories, what_probes_leave_behind_ends);
     tcase_add_test(stories, a_mistake_in_a_file_costs_no_agent_whose_link_dies);
     tcase_add_test(stories, an_agentd_whose_links_cannot_begin_can_be_stopped);
     tcase_add_test(stories, links_that_cannot_begin_find_a_file_that_was_corrected);

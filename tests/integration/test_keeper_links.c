@@ -14,8 +14,9 @@
 #include "support/wait.h"
 
 #define LONG_MS 30000
-#define LATE_MS 1000 /* for the keeper to see that a time has come, and to start another link  \
-                      */
+#define LATE_MS                                                                                \
+    1000 /* for the keeper to see that a time has come, and to start another link              \
+          */
 
 static struct hft_keeper keeper;
 static struct hft_keeper *const k = &keeper;

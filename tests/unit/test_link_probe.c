@@ -1,11 +1,14 @@
 /* Asking programs from outside: addresses, and what counts as an answer. */
 #include "agentd/link/probe.h"
+#include "agentd/link/stray.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -333,6 +336,53 @@ START_TEST(it_may_be_closed_at_any_time)
 }
 END_TEST
 
+/* Ends when what it starts is in a session of its own, and has let its output go. */
+#define LEAVE(what) "x=$(setsid sh -c '" what "' 2>/dev/null &)"
+
+/* In a session of its own, below another such, in the background, when it took too long; and
+ * what it waits for, though that has another parent by now. */
+static const struct {
+    const char *script;
+    hf_ms timeout;
+    bool good;
+} LEAVERS[] = {
+    { LEAVE("exec sleep 7000 >&2"), 10000, true },
+    { LEAVE("x=$(setsid sleep 7000 >&2 &); exec sleep 7000 >&2"), 10000, true },
+    { "sleep 7000 & exit 0", 10000, true },
+    { "(setsid sleep 7000 &); exec sleep 7000", 100, false },
+    { "test \"$( (setsid sh -c 'sleep 0.1; echo done; exec sleep 0.1' &) )\" = done", 10000,
+      true },
+};
+
+/* All of them are ours to reap. */
+static bool is_nobody_left(void)
+{
+    pid_t pid;
+
+    do
+        pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0);
+    return pid < 0 && errno == ECHILD;
+}
+
+START_TEST(nothing_outlives_a_program)
+{
+    const char *words[] = { "sh", "-c", LEAVERS[_i].script };
+    struct link_probe_target what = { .kind = LINK_PROBE_EXEC,
+                                      .command = { .items = words, .count = 3 },
+                                      .uid = (uid_t)-1 };
+    int looks = 0;
+
+    link_stray_begin();
+    ask(what, LEAVERS[_i].timeout);
+    ck_assert_int_eq(LEAVERS[_i].good ? goods : bads, 3);
+    while (!is_nobody_left()) { /* SIGKILL takes a moment */
+        ck_assert_int_lt(++looks, 1000);
+        (void)usleep(10000);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("probe");
@@ -347,6 +397,7 @@ int main(void)
     tcase_add_loop_test(t, what_a_program_says, 0, COUNT(PROGRAMS));
     tcase_add_test(t, a_program_that_gets_no_processor_is_waited_for);
     tcase_add_test(t, a_server_that_gets_no_processor_is_waited_for);
+    tcase_add_loop_test(t, nothing_outlives_a_program, 0, sizeof LEAVERS / sizeof LEAVERS[0]);
     tcase_add_loop_test(t, it_may_be_closed_at_any_time, 0, 20);
     return run("link/probe", t);
 }

@@ -315,6 +315,26 @@ START_TEST(an_order_ends_the_incarnations_up_to_it_and_no_later_one)
 }
 END_TEST
 
+/* The keeper has given it that. */
+START_TEST(who_was_given_longer_to_end_is_not_killed_before)
+{
+    running();
+    w.keeper_is_off = true;
+    put("wanted/a", "{\"state\":\"stopped\"}");
+    expect("stop a#1 within 10000\n");
+    wait(9000);
+    must((struct hf_event){ .kind = HF_EVENT_PROCESS,
+                            .process = { .agent = "a",
+                                         .instance_id = instance("a"),
+                                         .news = HF_PROCESS_EXTENDED,
+                                         .more = 30000 } });
+    wait(39000);
+    expect("");
+    wait(1000);
+    expect("kill a#1\n");
+}
+END_TEST
+
 START_TEST(what_does_not_end_is_killed_and_what_does_not_die_is_said_to_be_stuck)
 {
     running();
@@ -532,6 +552,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, an_end_is_not_written_when_the_life_is_gone_anyway);
     tcase_add_test(t, an_agent_that_is_wanted_stopped_is_asked_to_end);
     tcase_add_test(t, an_order_ends_the_incarnations_up_to_it_and_no_later_one);
+    tcase_add_test(t, who_was_given_longer_to_end_is_not_killed_before);
     tcase_add_test(t, what_does_not_end_is_killed_and_what_does_not_die_is_said_to_be_stuck);
     tcase_add_test(t, the_keeper_says_that_it_cannot_be_killed);
     tcase_add_test(t, an_agent_that_answers_nothing_is_said_to_and_ended);
