@@ -93,6 +93,7 @@ START_TEST(what_a_dead_link_registers_late_goes)
     await("agents/a1/live", "\"pid\"");
     life = look("agents/a1/live").create_rev;
     lease = look("agents/a1/live").lease;
+    await_link(1); /* it says so a moment later, and is counted */
     kill_link();
     await_link(2);
     for (int i = 0; i < 2; i++) {

@@ -558,6 +558,7 @@ START_TEST(a_full_state_directory_is_told_of_and_costs_no_agent)
     expect_answer("small.answer", "201");
     await_line("agentd.log", "event=state_not_written");
     await_line("agentd.log", "No space left on device");
+    await_link(1);
     ck_assert_int_eq(kill(pid_in("state/link.pid"), SIGKILL), 0);
     await_link(2);
     fill_disk("state/filler", false);
