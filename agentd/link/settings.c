@@ -98,8 +98,8 @@ static const struct hf_option TABLE[] = {
         .flag = "probe-command",
         .value = "PROGRAM,ARG,...",
         HF_OPTION_FIELD(STRINGS, struct link_settings, detect.probe_command),
-        .help = "run: a program that says so instead, by its exit status; it runs as the agent "
-                "does.",
+        .help = "run: a program that says so instead, by its exit status; it runs as the "
+                "agent's user, and nothing that it starts outlives it.",
     },
     {
         .flag = "probe-every",

@@ -113,6 +113,10 @@ START_TEST(a_dead_link_is_no_business_of_the_manager)
     ck_assert_int_eq(kill(agent, 0), 0);
     hft_fleet_submit(&fleet, "t", 3, 0.1);
     ck_assert_uint_eq(hft_fleet_until_done(&fleet, "t", 3), 1);
+
+    /* It waits for agents as long as they may take. */
+    ck_assert_int_eq(hft_program_stop(&fleet.hosts[0]), 0);
+    hft_manager_until(&manager, "EXTEND_TIMEOUT_USEC=", NULL);
 }
 END_TEST
 
