@@ -114,8 +114,9 @@ static const struct hf_option TABLE[] = {
         .min = 0,
         .max = 86400000,
         .preset = LINK_DETECT_WATCHDOG,
-        .help = "What it finds as WATCHDOG_USEC. It is judged by it after its first "
-                "WATCHDOG=1; 0s: no watchdog.",
+        .help =
+            "What it finds as WATCHDOG_USEC, at least 1s. It is judged by it after its first "
+            "WATCHDOG=1; 0s: no watchdog.",
     },
     {
         .key = "detect.phi",

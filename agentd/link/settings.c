@@ -70,7 +70,7 @@ static const struct hf_option TABLE[] = {
         .min = 0,
         .max = 86400000,
         .preset = LINK_DETECT_WATCHDOG,
-        .help = "run: what it finds as WATCHDOG_USEC; 0s: no watchdog.",
+        .help = "run: what it finds as WATCHDOG_USEC, at least 1s; 0s: no watchdog.",
     },
     {
         .flag = "detect-phi",

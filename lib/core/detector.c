@@ -68,7 +68,7 @@ int hf_detector_policy_check(const struct hf_detector_policy *p, const char **re
     else if (p->watchdog < 0 || p->watchdog > BEAT_MAX)
         *ret_why = "watchdog must not be negative or above a day";
     else if (p->still_after <= 0 || p->blocked_max <= 0 || p->warning <= 0 ||
-             p->deviation_min <= 0)
+             p->deviation_min <= 0 || p->ping_return <= 0)
         *ret_why = "what a verdict waits for must be positive";
     else if (!(p->phi >= 1 && p->phi <= 100))
         *ret_why = "phi must be 1 to 100";
