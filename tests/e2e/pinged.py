@@ -177,7 +177,8 @@ def idle():
 
 
 def frame(kind, flags, payload):
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags, 0, 0, 0, 1 if payload else 0]) + payload
+    stream = 1 if payload else 0
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags, 0, 0, 0, stream]) + payload
 
 
 def serve():
