@@ -147,6 +147,7 @@ static void start_sleeper(struct hft_program *agentd, const char *password)
                       "--state-dir", dir.path, "--user", "somebody", "--password-file",
                       password, NULL);
     await_line("agentd.log", "event=joined");
+    await_link(1);
 }
 
 static size_t count_sleepers(const char *seconds)
@@ -259,6 +260,7 @@ START_TEST(links_that_cannot_begin_find_a_file_that_was_corrected)
     hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
                       config, "--state-dir", dir.path, "--ttl", "60s", NULL);
     await_line("agentd.log", "event=joined");
+    await_link(1);
     life = look("agents/a1/live").create_rev;
     agent = (pid_t)number_in("agents/a1/live", "\"pid\"");
     (void)snprintf(text, sizeof text, "%s/old", dir.path);
