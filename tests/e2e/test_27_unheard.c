@@ -48,7 +48,7 @@ START_TEST(nobody_is_blamed_for_what_agentd_did_not_hear)
     both[0] = start_host("h1", ALL, COUNT, false);
     for (size_t i = 0; i < 3; i++)
         await_said("h1", ALL[i].agent, "pong 4");
-    await_said("h1", "feeds", "fed again");
+    await_said("h1", "feeds", "fed 4");
     await_said("h1", "plain", "up");
     for (size_t i = 0; i < COUNT; i++)
         lives[i] = life_of(ALL[i].agent);
