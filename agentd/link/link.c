@@ -23,74 +23,6 @@ enum {
     NS_PER_MS = 1000000,
 };
 
-/* Agents. */
-
-struct link_agent *link_find_agent(struct link *link, const char *name)
-{
-    struct link_agent *agent = link->agents;
-
-    while (agent != NULL && strcmp(agent->name, name) != 0)
-        agent = agent->next;
-    return agent;
-}
-
-struct link_agent *link_need_agent(struct link *link, const char *name)
-{
-    struct link_agent *agent = link_find_agent(link, name), **at = &link->agents;
-
-    if (agent != NULL)
-        return agent;
-    agent = hf_calloc(1, sizeof *agent);
-    if (agent == NULL)
-        return NULL;
-    agent->link = link;
-    (void)snprintf(agent->name, sizeof agent->name, "%s", name);
-    while (*at != NULL)
-        at = &(*at)->next;
-    *at = agent;
-    return agent;
-}
-
-static void free_agents(struct link *link)
-{
-    link_resume_done(link);
-    link_verify_done(link);
-    while (link->agents != NULL) {
-        struct link_agent *agent = link->agents;
-
-        while (agent->processes != NULL)
-            link_process_free(agent->processes);
-        link->agents = agent->next;
-        if (agent->spec != NULL)
-            hf_json_free(&agent->spec->base);
-        free(agent);
-    }
-}
-
-static int configure_agent(struct link *link, const struct link_agent_settings *settings)
-{
-    struct link_agent *agent = link_need_agent(link, settings->name);
-
-    if (agent == NULL)
-        return HF_ENOMEM;
-    if (agent->spec != NULL)
-        hf_json_free(&agent->spec->base);
-    agent->spec = NULL;
-    agent->configured = true;
-    return link_settings_make_spec(link->settings, settings, &agent->spec);
-}
-
-static int configure_agents(struct link *link)
-{
-    int rc = HF_OK;
-
-    if (link->settings->mode == LINK_RUN)
-        return configure_agent(link, &link->settings->run);
-    for (size_t i = 0; i < link->settings->agent_count && rc == HF_OK; i++)
-        rc = configure_agent(link, &link->settings->agents[i]);
-    return rc;
-}
-
 /* The node. */
 
 static void fill_record(const struct link *link, Holdfast__V1__Host *record, char **launchers,
@@ -647,7 +579,7 @@ static int open_all(struct link *link)
         return hf_error_set(&link->why, HF_EIO, "no event loop can be made");
     rc = link_channel_open(&link->loop, &keeper, &link->channel, &link->why);
     if (rc == HF_OK)
-        rc = configure_agents(link);
+        rc = link_agents_configure(link);
     if (rc != HF_OK)
         return rc;
     link_memo_parse(link_channel_get_memo(link->channel), link->agents);
@@ -685,7 +617,7 @@ int link_done(struct link *link)
 {
     link_store_free(link->store);
     hf_node_free(link->node);
-    free_agents(link);
+    link_agents_done(link);
     return uv_loop_close(&link->loop);
 }
 

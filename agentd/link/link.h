@@ -1,7 +1,9 @@
 /* link.h - the link: the half of agentd that talks to etcd and to the agents.
  *
  *     link.c      life: what it is made of, its lease, its end
+ *     agents.c    those that it has heard of, and those that it is to run
  *     process.c   between the node and the keeper: intents out, news in
+ *     make.c      how one is made: command, environment, token
  *     evidence.c  how the processes are: heard, asked, judged
  *     nudge.c     what they are asked: by which ways it reaches them, and the receipts
  *     ask.c       between the node and the agents: what they ask for, and the answers
@@ -153,9 +155,18 @@ static inline hf_ms link_now(const struct link *link)
     return hf_backend_now(&link->backend);
 }
 
+/* agents.c */
 /* The agent of that name; made when there is none. NULL: no memory. */
 struct link_agent *link_find_agent(struct link *link, const char *name);
 struct link_agent *link_need_agent(struct link *link, const char *name);
+/* Those of the settings. */
+int link_agents_configure(struct link *link) HF_MUST_CHECK;
+void link_agents_done(struct link *link);
+
+/* make.c */
+/* HF_OK also where it is not to be made. */
+int link_process_make(struct link *link, const struct hf_intent_process *act,
+                      struct hf_error *err) HF_MUST_CHECK;
 
 /* process.c */
 void link_process_act(struct link *link, const struct hf_intent_process *act);
@@ -174,6 +185,7 @@ bool link_process_is_abandoned(const struct link_process *process);
 bool link_process_are_all_gone(const struct link *link); /* and their ends written */
 struct link_process *link_process_find(struct link *link, const struct agentd_who *who);
 int64_t link_process_incarnation(const struct link_process *process); /* the fencing token */
+struct link_process *link_process_add(struct link_agent *agent, const char *instance);
 void link_process_free(struct link_process *process);
 void link_process_let(struct link_process *process); /* of a call that knew it */
 /* SUSPECT, CLEARED or UNWELL. False: the node could not be told. */

@@ -76,16 +76,12 @@ static void extend(struct link_process *process)
 {
     struct link_said *said = &process->said;
     hf_ms more = said->extend_ms < AGENTD_EXTEND_MAX ? said->extend_ms : AGENTD_EXTEND_MAX;
-    hf_ms end = hf_clock_wall() + more;
 
     if (more == 0 || process->state != AGENTD_STATE_ENDING || process->gone)
         return;
     wait_longer(process, more);
-    if (said->state == HOLDFAST__V1__AGENT_STATE__VALUE__draining) {
-        said->has_until = true; /* whoever looks sees it */
-        said->until_s = end / 1000;
-        said->until_ns = (int32_t)(end % 1000) * 1000000;
-    }
+    if (said->state == HOLDFAST__V1__AGENT_STATE__VALUE__draining)
+        link_said_extend(said, hf_clock_wall() + more); /* whoever looks sees it */
 }
 
 /* It is one report with what the agent says on its other socket. */
