@@ -435,7 +435,7 @@ struct link_proc_tree link_proc_read_tree(pid_t pid)
     for (size_t i = 0; i < count; i++) {
         if (!read_stat(found[i], &line))
             continue;
-        tree.ready = tree.ready || line.state == 'R';
+        tree.ready = tree.ready || line.state == 'R' || line.state == 'D';
         tree.cpu_ms += (int64_t)line.ticks * 1000 / sysconf(_SC_CLK_TCK);
         tree.run_wait_ms += read_waits(found[i]);
     }

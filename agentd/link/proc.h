@@ -54,7 +54,7 @@ size_t link_proc_find_below(pid_t pid, bool deep, pid_t *ret_pids, size_t max);
 void link_proc_children(pid_t pid, struct hf_buf *ret);
 /* All of them together, as far as it matters who kept them from computing. */
 struct link_proc_tree {
-    bool ready; /* one of them computes, or would if it got a processor */
+    bool ready; /* one of them computes, or would if it got a processor or its disk */
     int64_t cpu_ms, run_wait_ms;
 };
 struct link_proc_tree link_proc_read_tree(pid_t pid);
