@@ -86,13 +86,13 @@ static size_t read_members(int fd, pid_t *pids, size_t room)
 static void kill_members(int fd)
 {
     enum { ROOM = 64 };
-    pid_t before[ROOM], now[ROOM * 2];
+    pid_t before[ROOM], now[2 * ROOM];
     int pidfds[ROOM];
     size_t count = read_members(fd, before, ROOM), now_count;
 
     for (size_t i = 0; i < count; i++)
         pidfds[i] = (int)syscall(SYS_pidfd_open, before[i], 0);
-    now_count = read_members(fd, now, ROOM * 2);
+    now_count = read_members(fd, now, sizeof now / sizeof now[0]);
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < now_count; j++) {
             if (now[j] == before[i])

@@ -99,10 +99,11 @@ static int look_for_link(const char *state_dir, pid_t before, const char *failed
     if (failed[0] == '\0' || strcmp(failed, failed_before) == 0)
         return 0;
     return hf_error_set(err, HF_EIO,
-                        "the new link (pid %d) ended with status %d before it was ready; the "
+                        "the new link (pid %ld) ended with status %ld before it was ready; the "
                         "log of agentd says why. The agents run until their lease ends, and "
                         "agentd tries again",
-                        atoi(failed), atoi(failed + strcspn(failed, " ")));
+                        strtol(failed, NULL, 10),
+                        strtol(failed + strcspn(failed, " "), NULL, 10));
 }
 
 int link_upgrade(const char *state_dir, struct hf_error *err)

@@ -524,7 +524,7 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
                                             const struct hf_detector_policy *p,
                                             const struct hf_tilt_view *us, hf_ms now)
 {
-    hf_ms factor = (us->score + 1) * (now < d->slow_until ? 2 : 1);
+    hf_ms factor = (hf_ms)(us->score + 1) * (now < d->slow_until ? 2 : 1);
     struct hf_detector_verdict v;
     bool explained;
 
