@@ -131,7 +131,7 @@ int hf_client_new(const struct hf_client_config *cfg, struct hf_client **ret_cli
     if (client == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     cfg = cfg != NULL ? cfg : &NONE;
-    client->interrupted = client->timer = client->ready = client->stream = -1;
+    client->interrupted = client->timer = client->ready = client->stream = client->pongs = -1;
     client->timeout = cfg->timeout != 0 ? cfg->timeout : TIMEOUT_MS;
     if (client->timeout > HF_DURATION_MAX)
         client->timeout = HF_DURATION_MAX;
@@ -163,6 +163,7 @@ void hf_client_free(struct hf_client *client)
     if (client == NULL)
         return;
     close_one(client->stream);
+    close_one(client->pongs);
     close_one(client->ready);
     close_one(client->timer);
     close_one(client->interrupted);

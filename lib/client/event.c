@@ -272,6 +272,55 @@ static int look(struct hf_client *client, struct hf_client_event *ret_event,
     }
 }
 
+/* Pings. */
+
+/* What was said to the answers before is of no interest. False: nobody is there any more. */
+static bool skip_input(int fd)
+{
+    char text[1024];
+    ssize_t n;
+
+    do
+        n = recv(fd, text, sizeof text, 0);
+    while (n > 0 || (n < 0 && errno == EINTR));
+    return n < 0 && errno == EAGAIN;
+}
+
+static void format_pong(const struct hf_client *client, const char *id, struct hf_buf *text)
+{
+    struct hf_request request = {
+        .method = "POST", .path = "/v1/pong", .type = "application/json", .keeps = true
+    };
+    HF_CLEANUP_BUF struct hf_buf body = { 0 };
+
+    hf_fields_begin(&body);
+    hf_fields_add_text(&body, "id", id);
+    hf_fields_end(&body);
+    request.body = (struct hf_bytes){ body.data, body.len };
+    hf_request_format(client, &request, text);
+    hf_buf_append(text, body.data, body.len);
+}
+
+/* There is one every few seconds for as long as we live, so its connection is kept, and nobody
+ * is woken by what agentd says to it: one that is lost is asked for anew. */
+static void answer_ping(struct hf_client *client, const char *id)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+
+    format_pong(client, id, &text);
+    for (int tries = 0; tries < 2 && text.err == HF_OK; tries++) {
+        if (client->pongs < 0)
+            client->pongs = hf_request_connect(client, NULL);
+        if (client->pongs < 0)
+            return;
+        if (skip_input(client->pongs) &&
+            send(client->pongs, text.data, text.len, MSG_NOSIGNAL) == (ssize_t)text.len)
+            return;
+        (void)close(client->pongs);
+        client->pongs = -1;
+    }
+}
+
 int hf_client_next_event(struct hf_client *client, hf_ms timeout,
                          struct hf_client_event *ret_event, struct hf_error *err)
 {
@@ -288,7 +337,7 @@ int hf_client_next_event(struct hf_client *client, hf_ms timeout,
         rc = hf_client_poll(client, client->ready, POLLIN, deadline, true);
     } while (rc == HF_OK || rc == HF_ECANCELED);
     if (rc == 1 && ret_event->kind == HF_CLIENT_EVENT_PING && !client->pongs_by_hand)
-        (void)!hf_client_pong(client, ret_event->id, NULL); /* a lost one is asked for anew */
+        answer_ping(client, ret_event->id);
     if (client->has_head && client->used < client->input.len)
         wake_after(client, 0); /* there is more, which the socket does not know of any more */
     if (rc == HF_EIO)

@@ -26,6 +26,7 @@ struct hf_client {
     int ready; /* an epoll descriptor over all that follows, and `interrupted` */
     int timer; /* when to connect anew, or to give up a silent connection */
     int stream;
+    int pongs; /* a connection for answers to pings */
     bool has_head;
     bool is_cut; /* the connection ended before it had one */
     bool has_begun;

@@ -66,8 +66,8 @@ int hf_request_connect(const struct hf_client *client, struct hf_error *err)
 void hf_request_format(const struct hf_client *client, const struct hf_request *request,
                        struct hf_buf *out)
 {
-    hf_buf_printf(out, "%s %s HTTP/1.0\r\nHost: agentd\r\nAuthorization: Bearer %s\r\n",
-                  request->method, request->path, client->token);
+    hf_buf_printf(out, "%s %s HTTP/1.%d\r\nHost: agentd\r\nAuthorization: Bearer %s\r\n",
+                  request->method, request->path, request->keeps ? 1 : 0, client->token);
     if (request->type != NULL)
         hf_buf_printf(out, "Content-Type: %s\r\n", request->type);
     if (strcmp(request->method, "GET") != 0)

@@ -19,6 +19,7 @@ struct hf_request {
     hf_ms timeout;  /* beyond that of the client; below 0: so much less */
     bool is_wait;   /* hf_client_interrupt ends it */
     bool only_once; /* never repeated */
+    bool keeps;     /* the connection is for more than this one */
     int fd;         /* where the body of a 200 goes; -1: into the answer */
 };
 
@@ -34,7 +35,7 @@ void hf_answer_done(struct hf_answer *answer);
  * now. */
 int hf_request_connect(const struct hf_client *client, struct hf_error *err) HF_MUST_CHECK;
 
-/* The head of a request, for that stream. */
+/* The head of a request, for that stream and for answers to pings. */
 void hf_request_format(const struct hf_client *client, const struct hf_request *request,
                        struct hf_buf *out);
 
