@@ -10,7 +10,8 @@
 #include "base/log.h"
 
 enum {
-    TICK_MS = 1000,      /* at the latest */
+    TICK_MS = 1000,      /* at the latest; ... */
+    CALM_MS = 2000,      /* ... where nobody promised anything within a time, then */
     SOON_MS = 20,        /* and not sooner; */
     GRID_MS = 50,        /* what is due at nearly the same time is done at once */
     SUSPECT_MS = 250,    /* who is suspect is looked at so often, ... */
@@ -421,10 +422,21 @@ static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us
     return next < now + pace_of(detector, now) ? next : now + pace_of(detector, now);
 }
 
+/* It is judged by its process alone, and nothing speaks against that. */
+static bool is_calm(const struct link_evidence *evidence)
+{
+    const struct hf_detector *detector = &evidence->detector;
+
+    return !evidence->probes && !detector->listens && detector->suspect_at == 0 &&
+           hf_detector_get_used(detector) == 0;
+}
+
 static hf_ms look_at_all(struct link *link, hf_ms now, bool *ret_any)
 {
     struct hf_tilt_view us = hf_tilt_get(&link->watch.tilt, now);
-    hf_ms next = now + TICK_MS;
+    hf_ms next = now + CALM_MS;
+
+    link->watch.calm = true;
 
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next) {
         for (struct link_process *p = agent->processes; p != NULL; p = p->next) {
@@ -434,9 +446,10 @@ static hf_ms look_at_all(struct link *link, hf_ms now, bool *ret_any)
             if (now >= p->evidence.at || !us.can_judge)
                 p->evidence.at = look_at(p, &us, now);
             next = p->evidence.at < next ? p->evidence.at : next;
+            link->watch.calm = link->watch.calm && is_calm(&p->evidence);
         }
     }
-    return next;
+    return link->watch.calm || next < now + TICK_MS ? next : now + TICK_MS;
 }
 
 /* What keeps our own renewals waiting may keep the agents waiting, too: a machine, or an etcd,
@@ -454,6 +467,17 @@ static void look_at_lease(struct link *link, hf_ms now)
     link->watch.late = late;
 }
 
+/* What was not watched so closely before says nothing about us. */
+static void tick(struct link *link, hf_ms now)
+{
+    const struct hf_tilt_policy policy = hf_tilt_policy_default();
+
+    if (link->watch.calm)
+        hf_tilt_init(&link->watch.tilt, &policy, now);
+    look_at_lease(link, now);
+    hf_tilt_on_tick(&link->watch.tilt, now);
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct link *link = timer->data;
@@ -465,8 +489,7 @@ static void on_time(uv_timer_t *timer)
         return;
     }
     now = link_now(link);
-    look_at_lease(link, now);
-    hf_tilt_on_tick(&link->watch.tilt, now);
+    tick(link, now);
     link->watch.boxes = 0;
     next = look_at_all(link, now, &any);
     link->watch.runs = any;

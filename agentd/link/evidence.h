@@ -22,6 +22,7 @@ struct link_watch {
     uv_timer_t timer;
     struct hf_tilt tilt;
     bool runs;
+    bool calm;      /* nobody promised anything within a time */
     bool late;      /* the lease waits for its renewal longer than it should */
     unsigned boxes; /* that were filled in this turn */
 };
