@@ -107,7 +107,7 @@ static inline void cli(struct hft_output *output, const char *verb)
 {
     hft_cli(output, server.endpoint, "checkpoint", verb, "t1", "--s3-bucket", "checkpoints",
             "--s3-endpoint", bucket.endpoint, "--s3-credentials-file", keys_file(),
-            "--s3-timeout", "2s", authority != NULL ? "--s3-cacert" : NULL, authority, NULL);
+            "--s3-timeout", "20s", authority != NULL ? "--s3-cacert" : NULL, authority, NULL);
 }
 
 static inline void verify(int status, const char *part)
