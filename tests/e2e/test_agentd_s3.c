@@ -55,7 +55,6 @@ static inline long peak_of(pid_t pid)
 
 START_TEST(what_is_long_goes_in_parts_and_needs_no_memory)
 {
-    HFT_CLEANUP_OUTPUT struct hft_output output = { 0 };
     pid_t agentd = start_s3(NULL, LONG);
 
     await_line("compared", "done");
