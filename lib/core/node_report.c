@@ -159,6 +159,10 @@ static void take_back_receipt(struct node_agent *a)
         a->receipt = kept;
     else if (strcmp(a->receipt.id, kept.id) == 0)
         (void)merge_receipt(&a->receipt, &kept);
+    /* A word may come before a new link knows what its agent was asked. */
+    if (a->receipt.delivered_wall != 0 && a->receipt.read_wall == 0 &&
+        a->said_wall > a->receipt.delivered_wall)
+        a->receipt.read_wall = a->said_wall;
 }
 
 /* So does what it wrote of its progress. */

@@ -27,7 +27,7 @@ static void teardown(void)
 }
 
 /* w<n> takes t<n>, begins with it and does no more. Who is told to go says that it has read
- * what it was asked; w2 answers instead. */
+ * what it was asked; w2 answers instead, and goes on, so that it is not asked anew. */
 #define AGENT                                                                                  \
     "call() { curl -sN --unix-socket \"$HOLDFAST_SOCKET\" -H \"Authorization: Bearer "         \
     "$HOLDFAST_TOKEN\" \"$@\"; }\n"                                                            \
@@ -47,8 +47,8 @@ static void teardown(void)
     "case $HOLDFAST_AGENT in\n"                                                                \
     "w1) until call -f -d '' http://agentd/v1/nudges/$(id \"$LEDGER.events\")/read; do sleep " \
     "0.1; done ;;\n"                                                                           \
-    "w2) until call -f -d '{\"percent\":50}' http://agentd/v1/tasks/$t/progress; do sleep "    \
-    "0.1; done ;;\n"                                                                           \
+    "w2) n=1; until [ -e \"$LEDGER.end\" ]; do call -f -d \"{\\\"percent\\\":$n}\" "           \
+    "http://agentd/v1/tasks/$t/progress; n=$((n%99+1)); sleep 0.2; done ;;\n"                  \
     "w3) until call -f -d '' http://agentd/v1/nudges/$(tail -1 \"$LEDGER.hook\" | cut -d' ' "  \
     "-f2)/read; do sleep 0.1; done ;;\n"                                                       \
     "esac\n"                                                                                   \
