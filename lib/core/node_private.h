@@ -337,6 +337,7 @@ struct node_agent {
     bool alert_stuck;
     bool said_new;
     bool has_progress;
+    bool progress_newest; /* no heartbeat has told of any since */
     bool has_reported;
     bool suspicion_new; /* it is another one than was written, ... */
     bool telling;       /* ... that it is unwell is being written, ... */

@@ -124,6 +124,8 @@ void hf_node_take_report(const struct hf_node *node, struct node_agent *a, struc
     if (ask->speaks || said == NULL ||
         !is_same_word(said, (const Holdfast__V1__Report *)ask->message))
         hf_node_note_word(node, a);
+    if (((const Holdfast__V1__Report *)ask->message)->progress != NULL)
+        a->progress_newest = false;
     hf_json_free(a->said);
     a->said = ask->message;
     a->said_new = true;
@@ -180,9 +182,10 @@ static void take_back_progress(struct node_agent *a)
     hf_node_keep_text(a->note, old->progress->note);
 }
 
+/* Of what it said of its task and what came with a heartbeat, the newer one. */
 static void fill_progress(const struct node_agent *a, struct report *ret)
 {
-    if (!a->has_progress || ret->record.progress != NULL)
+    if (!a->has_progress || (ret->record.progress != NULL && !a->progress_newest))
         return;
     holdfast__v1__report__progress__init(&ret->progress);
     ret->progress.percent = a->percent;

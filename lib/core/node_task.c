@@ -95,7 +95,7 @@ static void take_progress(const struct hf_node *node, struct node_agent *a,
 
     if (report == NULL || report->progress == NULL)
         return;
-    a->has_progress = a->said_new = true;
+    a->has_progress = a->progress_newest = a->said_new = true;
     a->percent = report->progress->percent;
     hf_node_keep_text(a->note, report->progress->note);
     a->progress_wall = node->wall;

@@ -25,6 +25,19 @@ static void beat(void)
     speak("thinking", true, false);
 }
 
+/* Of the task, or with a heartbeat. */
+static void advance(enum hf_ask_kind kind, double percent)
+{
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+    Holdfast__V1__Report__Progress progress = HOLDFAST__V1__REPORT__PROGRESS__INIT;
+
+    progress.percent = percent;
+    report.progress = &progress;
+    ask_report("a", kind, "t", &report);
+    ignore();
+    wait(2000);
+}
+
 /* A moment of the report, as a text that lasts until the next but one. */
 static const char *moment(const char *member)
 {
@@ -211,6 +224,38 @@ START_TEST(what_it_said_holds_in_its_next_life_too)
 }
 END_TEST
 
+START_TEST(the_newer_word_about_progress_counts)
+{
+    working();
+    advance(HF_ASK_REPORT, 10);
+    has("agents/a/report", "\"percent\":10,");
+    advance(HF_ASK_PROGRESS, 20);
+    has("agents/a/report", "\"percent\":20,");
+    beat(); /* says nothing of it */
+    wait(61000);
+    has("agents/a/report", "\"percent\":20,");
+    advance(HF_ASK_REPORT, 30);
+    has("agents/a/report", "\"percent\":30,");
+}
+END_TEST
+
+START_TEST(a_new_link_tells_of_progress_as_it_comes)
+{
+    working();
+    beat();
+    advance(HF_ASK_PROGRESS, 10);
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    ignore();
+    advance(HF_ASK_PROGRESS, 20);
+    has("agents/a/report", "\"percent\":20,");
+    advance(HF_ASK_PROGRESS, 30);
+    has("agents/a/report", "\"percent\":30,");
+    has("agents/a/report", "\"phase\":\"thinking\"");
+}
+END_TEST
+
 /* Receipts. */
 
 static void receipt(const char *by, hf_ms delivered, hf_ms read)
@@ -349,6 +394,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t, every_word_is_another_one_though_the_clock_stands_still);
     tcase_add_test(t, a_new_link_does_not_take_a_heartbeat_for_a_word);
     tcase_add_test(t, what_it_said_holds_in_its_next_life_too);
+    tcase_add_test(t, the_newer_word_about_progress_counts);
+    tcase_add_test(t, a_new_link_tells_of_progress_as_it_comes);
     tcase_add_test(t, that_it_was_delivered_is_written_and_is_no_answer);
     tcase_add_test(t, of_who_never_said_anything_it_is_no_word_either);
     tcase_add_test(t, the_first_delivery_counts_and_is_written_once);
