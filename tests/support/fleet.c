@@ -377,6 +377,17 @@ unsigned hft_fleet_count(struct hft_fleet *fleet, const char *prefix, const char
     return count;
 }
 
+void hft_fleet_expect_one_start(struct hft_fleet *fleet, const char *agent)
+{
+    char key[100];
+
+    (void)snprintf(key, sizeof key, "health/%s", agent);
+    hft_fleet_await(fleet, key, "\"restarts\":1");
+    ck_assert_uint_eq(hft_fleet_count(fleet, "events/", "\"kind\":\"restart_ordered\"") +
+                          hft_fleet_count(fleet, "events/", "\"kind\":\"succeeded\""),
+                      1);
+}
+
 /* Agents and their work. */
 
 pid_t hft_fleet_agent(struct hft_fleet *fleet, const char *agent)

@@ -81,6 +81,9 @@ void hft_fleet_await(struct hft_fleet *fleet, const char *key, const char *part)
 long long hft_fleet_number(struct hft_fleet *fleet, const char *key, const char *name);
 /* How often a text stands in all values under a prefix. */
 unsigned hft_fleet_count(struct hft_fleet *fleet, const char *prefix, const char *part);
+/* Whoever leads has counted one start of the agent, and the trail tells of no other: it was
+ * ordered, or made by leave and is counted when it has happened. */
+void hft_fleet_expect_one_start(struct hft_fleet *fleet, const char *agent);
 
 /* The process of an agent that is live. */
 pid_t hft_fleet_agent(struct hft_fleet *fleet, const char *agent);
