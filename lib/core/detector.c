@@ -94,12 +94,18 @@ static void sample(struct hf_detector_heard *heard, hf_ms interval)
         heard->count++;
 }
 
-/* An interval that was suspicious is none that is usual. */
+/* It need not be heard of: it said so, or waits for us. */
+static bool is_explained(const struct hf_detector *d)
+{
+    return d->announced_until != 0 || d->owed > 0;
+}
+
+/* An interval that was suspicious, or explained, is none that is usual. */
 static void hear(struct hf_detector *d, enum hf_source source, hf_ms now)
 {
     struct hf_detector_heard *heard = &d->heard[source];
 
-    if (heard->used && !heard->skip && (d->doubted & 1U << source) == 0)
+    if (heard->used && !heard->skip && !is_explained(d) && (d->doubted & 1U << source) == 0)
         sample(heard, now - heard->at);
     heard->used = true;
     heard->skip = false;
@@ -185,9 +191,12 @@ void hf_detector_on_listens(struct hf_detector *d, bool listens, hf_ms now)
 
 void hf_detector_on_ping(struct hf_detector *d, const struct hf_detector_policy *p, hf_ms now)
 {
+    /* Who said that it will be silent may not read for a day: its stream must hold them. */
+    bool is_expected = d->heard[HF_SOURCE_PING].used && d->announced_until == 0;
+
     d->ping_out = true;
     d->ping_at = now;
-    d->ping_next = now + (d->heard[HF_SOURCE_PING].used ? p->ping_every : p->ping_idle);
+    d->ping_next = now + (is_expected ? p->ping_every : p->ping_idle);
 }
 
 void hf_detector_on_answer(struct hf_detector *d, const struct hf_detector_policy *p, hf_ms now)
@@ -492,7 +501,8 @@ static struct hf_detector_verdict weigh_all(struct hf_detector *d,
         weigh(d, &worst, look_at_probes(d, p, factor), p);
     weigh(d, &worst, look_at_process(d, p, now), p);
     if (d->gave_up)
-        weigh(d, &worst, found(HF_DETECTOR_FROZEN, HF_SOURCE_WATCHDOG, 0, d->active_at, now),
+        weigh(d, &worst,
+              found(HF_DETECTOR_FROZEN, HF_SOURCE_WATCHDOG, 0, d->active_at, HF_DETECTOR_NEVER),
               p);
     return worst;
 }
@@ -534,7 +544,7 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
         forgive(d);
         hf_detector_begin_anew(d, now);
     }
-    explained = d->announced_until != 0 || d->owed > 0;
+    explained = is_explained(d);
     if (!us->can_judge) {
         hf_detector_begin_anew(d, now);
         d->suspect_at = 0;

@@ -98,6 +98,47 @@ START_TEST(what_it_announced_explains_silence_until_its_end)
 }
 END_TEST
 
+/* It answers before it says that it goes on. */
+START_TEST(a_silence_that_was_explained_is_no_habit)
+{
+    hf_ms from;
+
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    hf_detector_announce(&d, now + 120 * S, now);
+    pass(60 * S, -1);
+    hf_detector_on_answer(&d, &policy, now);
+    hf_detector_announce(&d, 0, now);
+    pass(10 * S, 10);
+    from = now;
+    pass(10 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+    ck_assert_int_le(frozen_at - from, 5 * S);
+}
+END_TEST
+
+/* Nobody reads them, and a stream holds only so much. */
+START_TEST(who_said_that_it_will_be_silent_is_asked_less_often)
+{
+    int pings = 0;
+
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    hf_detector_announce(&d, now + 3600 * S, now);
+    for (hf_ms until = now + 3600 * S; now < until; now += LOOK) {
+        look();
+        if (!last.ping_due)
+            continue;
+        hf_detector_on_ping(&d, &policy, now);
+        pings++;
+    }
+    ck_assert_int_ge(pings, 59);
+    ck_assert_int_le(pings, 62);
+    pass(6 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+}
+END_TEST
+
 START_TEST(what_is_said_to_be_over_explains_nothing)
 {
     begin(HF_DETECTOR_DEFAULT);
@@ -255,6 +296,8 @@ int main(void)
     tcase_add_test(t, a_probe_that_was_good_before_may_convict);
     tcase_add_test(t, who_is_judged_by_its_process_alone_is_known_after_a_look);
     tcase_add_test(t, what_it_announced_explains_silence_until_its_end);
+    tcase_add_test(t, a_silence_that_was_explained_is_no_habit);
+    tcase_add_test(t, who_said_that_it_will_be_silent_is_asked_less_often);
     tcase_add_test(t, what_is_said_to_be_over_explains_nothing);
     tcase_add_test(t, an_answer_that_we_owe_explains_silence_until_it_is_there);
     tcase_add_test(t, an_answer_that_never_comes_does_not_explain_for_ever);
