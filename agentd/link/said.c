@@ -6,6 +6,13 @@
 #include "base/str.h"
 
 static const char MISSED[] = "heartbeats_missed";
+static const char EXTENDED[] = "it asked for time"; /* why it is busy, if for nothing else */
+
+/* A number that the schema has no name for: of who speaks a later version, or nonsense. */
+static bool has_name(const ProtobufCEnumDescriptor *type, int value)
+{
+    return protobuf_c_enum_descriptor_get_value(type, value) != NULL;
+}
 
 /* A text that is too long is not cut: who sent it should know. */
 static int take_text(const char *what, const char *text, char place[LINK_SAID_TEXT],
@@ -48,6 +55,8 @@ int link_said_take_heartbeat(struct link_said *said, const Holdfast__V1__Heartbe
         rc = take_numbers(&next, beat, err);
     if (rc == HF_OK && beat->task[0] != '\0')
         rc = hf_name_check("task", beat->task, err);
+    if (rc == HF_OK && !has_name(&holdfast__v1__agent_status__value__descriptor, beat->status))
+        rc = hf_error_set(err, HF_EINVAL, "status: one of healthy, busy, degraded");
     if (rc != HF_OK)
         return rc;
     if (beat->task[0] != '\0')
@@ -64,7 +73,8 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
     struct link_said next = *said;
     int rc;
 
-    if (state->state == HOLDFAST__V1__AGENT_STATE__VALUE__unknown)
+    if (state->state == HOLDFAST__V1__AGENT_STATE__VALUE__unknown ||
+        !has_name(&holdfast__v1__agent_state__value__descriptor, state->state))
         return hf_error_set(err, HF_EINVAL,
                             "state: one of ready, busy, waiting, parked, draining");
     next.reason[0] = '\0';
@@ -128,7 +138,7 @@ void link_said_extend(struct link_said *said, int64_t until_wall)
     if (length_of(said->state) == 0) {
         said->state = HOLDFAST__V1__AGENT_STATE__VALUE__busy;
         said->extended = true;
-        (void)snprintf(said->reason, sizeof said->reason, "it asked for time");
+        (void)snprintf(said->reason, sizeof said->reason, "%s", EXTENDED);
     }
     set_end(said, until_wall);
 }
@@ -231,6 +241,8 @@ static void fill_state(struct link_said *said, const Holdfast__V1__Report *repor
         return;
     said->state = report->state;
     fill_text(said->reason, report->reason);
+    said->extended = said->state == HOLDFAST__V1__AGENT_STATE__VALUE__busy &&
+                     strcmp(said->reason, EXTENDED) == 0;
     said->has_until = report->until != NULL;
     if (said->has_until) {
         said->until_s = report->until->seconds;

@@ -40,8 +40,16 @@ static bool works_on(const struct hf_agent *agent, const struct hf_task *task)
                .seen = task->task.seen, .task = record }) == agent->live.seen.create_rev;
 }
 
+/* It waits for somebody else, who knows how long that takes; it does not. */
+static bool waits_for_others(const Holdfast__V1__Report *report)
+{
+    return report->state == HOLDFAST__V1__AGENT_STATE__VALUE__waiting ||
+           report->state == HOLDFAST__V1__AGENT_STATE__VALUE__parked ||
+           report->state == HOLDFAST__V1__AGENT_STATE__VALUE__draining;
+}
+
 /* Until when, on our own clock. That it is busy, and for how long it does not know, is no
- * explanation: that it has a task says as much. Whoever waits for others cannot know. */
+ * explanation: that it has a task says as much. Nor is what nobody here understands. */
 static hf_ms explained_until(const struct hf_engine *e, const struct hf_agent *agent)
 {
     const Holdfast__V1__Report *report = report_of_life(agent);
@@ -51,7 +59,7 @@ static hf_ms explained_until(const struct hf_engine *e, const struct hf_agent *a
         return 0;
     if (report->until != NULL)
         return hf_clusterclock_local(&e->clock, hf_moment_read(report->until), e->now);
-    return report->state == HOLDFAST__V1__AGENT_STATE__VALUE__busy ? 0 : HF_STALL_NEVER;
+    return waits_for_others(report) ? HF_STALL_NEVER : 0;
 }
 
 /* While an inquiry is open, its agentd writes that heartbeats come as often as they are

@@ -144,6 +144,7 @@ static const struct {
     { ",\"state\":\"parked\"", true },
     { ",\"state\":\"parked\",\"until\":\"2026-09-21T14:20:00Z\"", false },
     { ",\"state\":\"draining\"", true },
+    { ",\"state\":99", false },
 };
 
 START_TEST(what_it_announced_explains_it)

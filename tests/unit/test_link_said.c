@@ -177,6 +177,9 @@ START_TEST(a_state_must_be_one)
     ck_assert_int_eq(state("{\"state\":\"busy\"}"), HF_OK);
     ck_assert_int_eq(state("{\"reason\":\"none\"}"), HF_EINVAL);
     ck_assert_str_eq(err.text, "state: one of ready, busy, waiting, parked, draining");
+    ck_assert_int_eq(state("{\"state\":99}"), HF_EINVAL);
+    ck_assert_int_eq(beat("{\"status\":99}"), HF_EINVAL);
+    ck_assert_str_eq(err.text, "status: one of healthy, busy, degraded");
     expect("\"state\":\"busy\"");
 }
 END_TEST
@@ -280,6 +283,20 @@ START_TEST(what_was_written_before_holds)
 }
 END_TEST
 
+/* It feeds its watchdog again, which another link hears. */
+START_TEST(time_that_was_asked_for_before_ends_as_well)
+{
+    recall("{\"state\":\"busy\",\"until\":\"2031-01-01T00:00:00Z\","
+           "\"reason\":\"it asked for time\"}");
+    link_said_end_extension(&said);
+    expect("\"state\":\"ready\"");
+    said = (struct link_said){ 0 };
+    recall(REPORT);
+    link_said_end_extension(&said);
+    expect("\"state\":\"parked\"");
+}
+END_TEST
+
 START_TEST(what_was_said_since_is_newer)
 {
     ck_assert_int_eq(state("{\"state\":\"ready\"}"), HF_OK);
@@ -324,6 +341,7 @@ int main(void)
     tcase_add_test(t, a_status_that_is_too_long_is_cut_between_letters);
     tcase_add_test(t, what_only_says_that_it_lives_is_told_from_what_says_more);
     tcase_add_test(t, what_was_written_before_holds);
+    tcase_add_test(t, time_that_was_asked_for_before_ends_as_well);
     tcase_add_test(t, what_was_said_since_is_newer);
     tcase_add_test(t, what_others_wrote_is_not_taken_for_its_words);
     return run("agentd/said", t);
