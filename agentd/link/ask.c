@@ -81,8 +81,7 @@ void link_ask_recall(struct link_process *process)
     process->recalled = true;
     if (view.report != NULL && is_own(process, view.report))
         link_said_take_report(&process->said, view.report);
-    if (process->said.has_until)
-        link_evidence_on_state(process);
+    link_evidence_on_recalled(process);
     if (process->report_waits && link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
         HF_LOG_WARN("report_lost", HF_STR("agent", process->who.agent),
                     HF_STR("next", "the next one says it all"));

@@ -13,6 +13,7 @@ enum {
     TICK_MS = 1000,      /* at the latest; ... */
     CALM_MS = 2000,      /* ... where nobody promised anything within a time, then */
     SOON_MS = 20,        /* and not sooner; */
+    LATE_MS = 10,        /* who is later than that reads before it judges; */
     GRID_MS = 50,        /* what is due at nearly the same time is done at once */
     SUSPECT_MS = 250,    /* who is suspect is looked at so often, ... */
     CLOSE_MS = 60000,    /* ... for so long, */
@@ -144,13 +145,33 @@ void link_evidence_on_listeners(struct link_process *process)
     wake(process);
 }
 
-/* From the wall clock, on which the agent says it, to ours, once. */
+/* What the next link has to know of it. */
+static void remember(struct link_process *process, hf_ms now)
+{
+    const struct hf_detector *detector = &process->evidence.detector;
+    struct link_judged *judged = &process->judged;
+    uint8_t used = hf_detector_get_used(detector);
+    hf_ms announced =
+        detector->announced_until != 0 ? detector->announced_until - now + hf_clock_wall() : 0;
+
+    if (used == judged->used && detector->watchdog == judged->watchdog &&
+        llabs(announced - judged->announced_wall) < TICK_MS)
+        return;
+    judged->used = used;
+    judged->watchdog = detector->watchdog;
+    judged->announced_wall = announced;
+    (void)link_remember(process); /* without it, it is judged by less */
+}
+
+/* From the wall clock, on which the agent says it, to ours, once. It is told that it was heard:
+ * from then on every link knows it. */
 void link_evidence_on_state(struct link_process *process)
 {
     hf_ms length = link_said_settle(&process->said, hf_clock_wall());
 
     hf_detector_announce(need_detector(process), length > 0 ? now_of(process) + length : 0,
                          now_of(process));
+    remember(process, now_of(process));
     wake(process);
 }
 
@@ -192,6 +213,19 @@ void link_evidence_on_notice(struct link_process *process)
     }
     said->feeds = said->turns = said->gives_up = false;
     said->watchdog_ms = said->extend_ms = 0;
+}
+
+/* The keeper may know of more than etcd was told: nothing gets shorter. */
+void link_evidence_on_recalled(struct link_process *process)
+{
+    struct hf_detector *detector = need_detector(process);
+    hf_ms now = now_of(process);
+    hf_ms length = link_said_settle(&process->said, hf_clock_wall());
+
+    if (length > 0 && now + length > detector->announced_until)
+        hf_detector_announce(detector, now + length, now);
+    link_evidence_on_status(process);
+    wake(process);
 }
 
 static void on_probed(bool good, const char *why, void *arg)
@@ -375,24 +409,6 @@ static void count_missed_beats(struct link_process *process, bool can_judge, hf_
         (void)!link_ask_report(process, NULL, NULL, &ignored); /* the next one says it, too */
 }
 
-/* What the next link has to know of it. */
-static void remember(struct link_process *process, hf_ms now)
-{
-    const struct hf_detector *detector = &process->evidence.detector;
-    struct link_judged *judged = &process->judged;
-    uint8_t used = hf_detector_get_used(detector);
-    hf_ms announced =
-        detector->announced_until != 0 ? detector->announced_until - now + hf_clock_wall() : 0;
-
-    if (used == judged->used && detector->watchdog == judged->watchdog &&
-        llabs(announced - judged->announced_wall) < TICK_MS)
-        return;
-    judged->used = used;
-    judged->watchdog = detector->watchdog;
-    judged->announced_wall = announced;
-    (void)link_remember(process); /* without it, it is judged by less */
-}
-
 static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us, hf_ms now)
 {
     struct link_evidence *evidence = &process->evidence;
@@ -478,6 +494,25 @@ static void tick(struct link *link, hf_ms now)
     hf_tilt_on_tick(&link->watch.tilt, now);
 }
 
+static void on_time(uv_timer_t *timer);
+
+static void set_timer(struct link *link, hf_ms now, hf_ms at)
+{
+    link->watch.due = at;
+    (void)uv_timer_start(&link->watch.timer, on_time, (uint64_t)(at - now), 0);
+}
+
+/* The loop runs timers before it reads: after a stall of ours, what came meanwhile is read
+ * before anybody is judged by it. */
+static bool must_read_first(struct link *link, hf_ms now)
+{
+    if (link->watch.due == 0 || now - link->watch.due <= LATE_MS)
+        return false;
+    set_timer(link, now, now + SOON_MS);
+    link->watch.due = 0; /* once is enough */
+    return true;
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct link *link = timer->data;
@@ -489,6 +524,8 @@ static void on_time(uv_timer_t *timer)
         return;
     }
     now = link_now(link);
+    if (must_read_first(link, now))
+        return;
     tick(link, now);
     link->watch.boxes = 0;
     next = look_at_all(link, now, &any);
@@ -497,7 +534,7 @@ static void on_time(uv_timer_t *timer)
         return;
     next = next - now < SOON_MS ? now + SOON_MS : next;
     next = (next + GRID_MS - 1) / GRID_MS * GRID_MS;
-    (void)uv_timer_start(timer, on_time, (uint64_t)(next - now), 0);
+    set_timer(link, now, next);
 }
 
 /* Life. */
@@ -526,5 +563,5 @@ void link_watch_wake(struct link *link)
     if (!link->watch.runs)
         hf_tilt_init(&link->watch.tilt, &policy, link_now(link));
     link->watch.runs = true;
-    (void)uv_timer_start(&link->watch.timer, on_time, SOON_MS, 0);
+    set_timer(link, link_now(link), link_now(link) + SOON_MS);
 }

@@ -22,6 +22,7 @@ struct link_watch {
     uv_timer_t timer;
     struct hf_tilt tilt;
     bool runs;
+    hf_ms due;      /* when the timer should run; 0: whenever it does */
     bool calm;      /* nobody promised anything within a time */
     bool late;      /* the lease waits for its renewal longer than it should */
     unsigned boxes; /* that were filled in this turn */
@@ -70,5 +71,7 @@ void link_evidence_on_listeners(struct link_process *process);
  */
 void link_evidence_on_state(struct link_process *process);
 void link_evidence_on_notice(struct link_process *process);
+/* What a link before this one had heard is in `said` again. */
+void link_evidence_on_recalled(struct link_process *process);
 
 #endif

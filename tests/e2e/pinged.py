@@ -7,6 +7,8 @@ What it does instead, or from its third ping on, is its first argument:
     busy       announces that it is busy for a while, answers nothing meanwhile, and goes on
     brief      announces it for three seconds, and answers nothing any more
     rest STATE announces that state without an end, and answers nothing any more
+    longer     announces at SIGUSR1 that it is busy for a second, then that it is parked
+    late       answers one ping not at all, the next one after half a second, and goes on
     deaf       does not listen any more
     claim      waits for a task, and goes on
     submit     waits for the answer to a task that it submits at SIGUSR1
@@ -96,6 +98,13 @@ def rest():
     block()
 
 
+def announce_more(*_):
+    announce_busy(1)
+    post("/v1/state", {"state": "parked"})
+    say("resting")
+    block()
+
+
 def claim():
     say("claiming")
     post("/v1/tasks/claim", {"wait": "9s"})
@@ -122,6 +131,13 @@ def listen():
     stream = lines()
     for line in stream:
         if line.startswith("data:") and '"id"' in line:
+            if pings == 5 and MODE == "late":
+                pings += 1
+                say("skipped")
+                continue
+            if pings == 6 and MODE == "late":
+                say("thinking")
+                time.sleep(0.5)
             post("/v1/pong", {"id": json.loads(line[5:])["id"]})
             pings += 1
             say("pong", pings)
@@ -207,6 +223,8 @@ def serve():
 
 if MODE == "submit":
     signal.signal(signal.SIGUSR1, submit)
+elif MODE == "longer":
+    signal.signal(signal.SIGUSR1, announce_more)
 elif MODE == "watchdog":
     signal.signal(signal.SIGUSR1, give_up)
 else:

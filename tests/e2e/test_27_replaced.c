@@ -28,6 +28,7 @@ START_TEST(a_new_link_judges_as_the_old_one_did_and_finds_who_hangs)
         { "own", "own", "detect.watchdog: 2s\n" },
         { "slow", "slow", "detect.watchdog: 30s\n" },
         { "kept", "ping", "detect.freeze: report\n" },
+        { "rests", "longer", "" },
         { "stops", "ping", "" },
         { "starves", "watchdog", "detect.watchdog: 4s\n" },
         { "well", "ping", "detect.profile: dev\n" },
@@ -37,7 +38,7 @@ START_TEST(a_new_link_judges_as_the_old_one_did_and_finds_who_hangs)
         { "kept", "ping", "detect.freeze: end\n" },
         { "stops", "ping", "detect.by: [heartbeat]\n" },
     };
-    enum { COUNT = sizeof all / sizeof all[0], SPARED = 3 };
+    enum { COUNT = sizeof all / sizeof all[0], SPARED = 4 };
     hf_rev lives[COUNT];
     pid_t agentd = start_host("h1", all, COUNT, false);
 
@@ -45,6 +46,7 @@ START_TEST(a_new_link_judges_as_the_old_one_did_and_finds_who_hangs)
     await_said("h1", "slow", "fed");
     await_said("h1", "starves", "fed");
     await_said("h1", "kept", "pong 6");
+    await_said("h1", "rests", "pong 6");
     await_said("h1", "stops", "pong 6");
     await_said("h1", "well", "pong 6");
     for (int i = 0; i < COUNT; i++)
@@ -55,6 +57,9 @@ START_TEST(a_new_link_judges_as_the_old_one_did_and_finds_who_hangs)
         write_cast("h1", &changed[i]);
     ck_assert_int_eq(kill(pid_of("stops"), SIGSTOP), 0);
     ck_assert_int_eq(kill(pid_of("starves"), SIGSTOP), 0);
+    /* What it says last is in no report yet when the link goes. */
+    ck_assert_int_eq(kill(pid_of("rests"), SIGUSR1), 0);
+    await_said("h1", "rests", "resting");
     ck_assert_int_eq(kill(agentd, SIGHUP), 0);
     hft_wait_or_fail(has_another_link, &(int){ 2 }, STEP_MS, "another link");
     expect_in("agents/kept/report", "\"frozen\":true"); /* nobody has refuted it */
@@ -62,7 +67,8 @@ START_TEST(a_new_link_judges_as_the_old_one_did_and_finds_who_hangs)
     expect_frozen("stops", "it answered pings before, and does not listen any more");
     await("agents/kept/report", "does not listen any more");
     for (int i = 0; i < SPARED; i++)
-        ck_assert_msg(life_of(all[i].agent) == lives[i], "%s is another one", all[i].agent);
+        ck_assert_msg(life_of(all[i].agent) == lives[i], "%s is another one: %s", all[i].agent,
+                      look_whole(key_of(all[i].agent, "exit")));
     ck_assert_int_eq(life_of("well"), lives[COUNT - 1]);
     ck_assert(is_clear((void *)"well"));
     ck_assert_int_eq(kill(pid_of("kept"), SIGCONT), 0);

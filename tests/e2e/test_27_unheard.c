@@ -5,6 +5,7 @@
 enum {
     STILL_MS = 10000,
     AFTER_MS = 10000, /* five in which it only listens, and a verdict takes three */
+    MOMENT_MS = 1050, /* longer than an answer may take, too short to be called a stall */
 };
 
 static const struct cast ALL[] = {
@@ -61,6 +62,27 @@ START_TEST(nobody_is_blamed_for_what_agentd_did_not_hear)
 }
 END_TEST
 
+/* Its second answer in a row would be too late, but lies there when the link goes on. */
+START_TEST(an_answer_that_came_while_the_link_stood_still_is_read_first)
+{
+    static const struct cast late = { "late", "late", "" };
+    pid_t agentd = start_host("h1", &late, 1, false), link;
+    hf_rev life;
+
+    await_said("h1", "late", "skipped");
+    life = life_of("late");
+    link = pid_in("h1/link.pid");
+    await_said("h1", "late", "thinking");
+    ck_assert_int_eq(kill(link, SIGSTOP), 0);
+    hft_pass_until(now() + MOMENT_MS);
+    ck_assert_int_eq(kill(link, SIGCONT), 0);
+    await_said("h1", "late", "pong 9");
+    ck_assert_int_eq(life_of("late"), life);
+    ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "event=frozen" }));
+    end_host("h1", agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("unheard");
@@ -68,5 +90,6 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 240);
     tcase_add_test(t, nobody_is_blamed_for_what_agentd_did_not_hear);
+    tcase_add_test(t, an_answer_that_came_while_the_link_stood_still_is_read_first);
     return hft_suite_run("e2e: unheard", t, NULL);
 }
