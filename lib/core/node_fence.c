@@ -230,6 +230,8 @@ int hf_node_rejoin(struct hf_node *node, struct node_agent *a, struct hf_intent 
                     "it is registered anew when that has gone", HF_NODE_NEVER);
         return NODE_GO_ON;
     }
+    if (hf_node_keep_words(a) != HF_OK)
+        return HF_ENOMEM;
     hf_node_plan(node, ret);
     hf_node_fill_live(node, a, &live);
     hf_row_rejoin(&ret->plan, &live.start);

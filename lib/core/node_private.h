@@ -645,6 +645,8 @@ void hf_node_take_receipt(struct node_agent *a, const struct hf_receipt *receipt
 /* Takes what it says of itself from the ask. */
 void hf_node_take_report(const struct hf_node *node, struct node_agent *a,
                          struct node_ask *ask);
+/* Before it is registered anew: what an earlier link wrote of it holds in that life, too. */
+int hf_node_keep_words(struct node_agent *a) HF_MUST_CHECK;
 /* What it was asked and, as far as we know, did not answer yet; NULL: nothing. */
 const Holdfast__V1__Health__Inquiry *hf_node_find_inquiry(const struct node_agent *a);
 int hf_node_write_report(struct hf_node *node, struct node_agent *a, struct hf_intent *ret);

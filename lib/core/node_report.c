@@ -87,16 +87,21 @@ static bool is_same_moment(const Google__Protobuf__Timestamp *a,
            (a == NULL || (a->seconds == b->seconds && a->nanos == b->nanos));
 }
 
+/* One with a time is that of a task, which no heartbeat repeats. */
+static double said_percent(const Holdfast__V1__Report *report)
+{
+    return report->progress != NULL && report->progress->updated == NULL
+               ? report->progress->percent
+               : 0;
+}
+
 /* Counters grow by themselves, in whatever thread sends heartbeats: they are no words. */
 static bool is_same_word(const Holdfast__V1__Report *a, const Holdfast__V1__Report *b)
 {
-    double before = a->progress != NULL ? a->progress->percent : 0;
-    double after = b->progress != NULL ? b->progress->percent : 0;
-
-    return a->status == b->status && a->state == b->state && before == after &&
-           strcmp(a->phase, b->phase) == 0 && strcmp(a->reason, b->reason) == 0 &&
-           strcmp(a->last_tool, b->last_tool) == 0 && strcmp(a->task, b->task) == 0 &&
-           is_same_moment(a->until, b->until);
+    return a->status == b->status && a->state == b->state &&
+           said_percent(a) == said_percent(b) && strcmp(a->phase, b->phase) == 0 &&
+           strcmp(a->reason, b->reason) == 0 && strcmp(a->last_tool, b->last_tool) == 0 &&
+           strcmp(a->task, b->task) == 0 && is_same_moment(a->until, b->until);
 }
 
 /* What an earlier link wrote of this very life holds where nothing was said since. */
@@ -182,6 +187,15 @@ static void take_back_progress(struct node_agent *a)
     hf_node_keep_text(a->note, old->progress->note);
 }
 
+int hf_node_keep_words(struct node_agent *a)
+{
+    const Holdfast__V1__Report *old = a->blind && a->said == NULL ? find_own(a) : NULL;
+
+    take_back_words(a);
+    take_back_progress(a);
+    return old != NULL ? hf_json_copy(&old->base, &a->said) : HF_OK;
+}
+
 /* Of what it said of its task and what came with a heartbeat, the newer one. */
 static void fill_progress(const struct node_agent *a, struct report *ret)
 {
@@ -226,6 +240,16 @@ static void fill_words(const struct node_agent *a, struct report *ret)
     ret->record.n_op_ids = 0;
 }
 
+/* What a link before this one suspected stands until we know better. */
+static const Holdfast__V1__Report__Suspicion *find_suspicion(const struct node_agent *a)
+{
+    const Holdfast__V1__Report *old = a->blind && !a->cleared ? find_own(a) : NULL;
+
+    if (a->suspicion != NULL || old == NULL)
+        return (const Holdfast__V1__Report__Suspicion *)a->suspicion;
+    return old->suspicion;
+}
+
 static void fill_report(const struct hf_node *node, const struct node_agent *a,
                         struct report *ret)
 {
@@ -241,7 +265,7 @@ static void fill_report(const struct hf_node *node, const struct node_agent *a,
     ret->record.heartbeat_at = hf_moment_write(a->beat_wall, &ret->heartbeat_at);
     fill_progress(a, ret);
     fill_receipt(&a->receipt, ret);
-    ret->record.suspicion = (Holdfast__V1__Report__Suspicion *)a->suspicion;
+    ret->record.suspicion = (Holdfast__V1__Report__Suspicion *)find_suspicion(a);
 }
 
 /* What a person would want to see, as a text to compare. */
@@ -304,12 +328,21 @@ static hf_ms quiet_distance(const struct hf_node *node, const struct node_agent 
     return beat < quiet ? beat : quiet;
 }
 
-/* What a link before this one suspected stands until we know better. */
 static bool is_cleared(const struct node_agent *a)
 {
     const Holdfast__V1__Report *old = a->blind && a->cleared ? find_own(a) : NULL;
 
     return old != NULL && old->suspicion != NULL && a->suspicion == NULL;
+}
+
+/* A verdict is said at once, however often something was said before. */
+static bool has_verdict(const struct node_agent *a)
+{
+    const Holdfast__V1__Report__Suspicion *suspicion =
+        (const Holdfast__V1__Report__Suspicion *)a->suspicion;
+
+    return (a->unwell && !a->suspected) ||
+           (a->suspicion_new && suspicion != NULL && suspicion->frozen);
 }
 
 static bool has_news(const struct node_agent *a)
@@ -353,8 +386,7 @@ int hf_node_write_report(struct hf_node *node, struct node_agent *a, struct hf_i
         return err;
     same = a->has_reported && a->reported != NULL && strcmp(a->reported, text) == 0;
     due_at = a->reported_at + (same ? quiet_distance(node, a) : report_distance(node));
-    /* A verdict is said at once, however often something was said before. */
-    if (a->has_reported && node->now < due_at && !(a->unwell && !a->suspected)) {
+    if (a->has_reported && node->now < due_at && !has_verdict(a)) {
         free(text);
         hf_node_wake(a, due_at);
         return NODE_GO_ON;

@@ -207,6 +207,44 @@ START_TEST(a_new_link_does_not_take_a_heartbeat_for_a_word)
 }
 END_TEST
 
+/* Its heartbeats do not repeat how far its task is. */
+START_TEST(a_new_link_does_not_take_a_heartbeat_for_progress)
+{
+    const char *said;
+
+    working();
+    beat();
+    advance(HF_ASK_PROGRESS, 40);
+    said = moment("saidAt");
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    ignore();
+    beat();
+    wait(61000);
+    ck_assert_str_eq(moment("saidAt"), said);
+    has("agents/a/report", "\"percent\":40,");
+}
+END_TEST
+
+START_TEST(a_new_link_and_a_new_lease_keep_the_words)
+{
+    working();
+    speak("thinking", false, true);
+    advance(HF_ASK_PROGRESS, 40);
+    take_over((struct hf_node_held){
+        .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
+    settle_in();
+    ignore();
+    lose_lease();
+    lease_is(HF_LEASE_HELD, 43, false);
+    wait(61000);
+    has("agents/a/report", "\"leaseId\":\"43\"");
+    has("agents/a/report", "\"phase\":\"thinking\"");
+    has("agents/a/report", "\"percent\":40,");
+}
+END_TEST
+
 START_TEST(what_it_said_holds_in_its_next_life_too)
 {
     const char *said;
@@ -393,6 +431,8 @@ static void add_stories(TCase *t)
                         COUNT(ANSWERS));
     tcase_add_test(t, every_word_is_another_one_though_the_clock_stands_still);
     tcase_add_test(t, a_new_link_does_not_take_a_heartbeat_for_a_word);
+    tcase_add_test(t, a_new_link_does_not_take_a_heartbeat_for_progress);
+    tcase_add_test(t, a_new_link_and_a_new_lease_keep_the_words);
     tcase_add_test(t, what_it_said_holds_in_its_next_life_too);
     tcase_add_test(t, the_newer_word_about_progress_counts);
     tcase_add_test(t, a_new_link_tells_of_progress_as_it_comes);

@@ -141,6 +141,8 @@ END_TEST
 
 START_TEST(what_was_suspected_stands_until_a_new_link_knows_better)
 {
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+
     running();
     put("agents/a/report",
         "{\"incarnation\":{\"leaseId\":\"42\",\"createRevision\":\"104\"},"
@@ -149,6 +151,11 @@ START_TEST(what_was_suspected_stands_until_a_new_link_knows_better)
         .instance_id = w.ids[0], .begun = true, .lease = LEASE, .create_rev = 104 });
     settle_in();
     wait(100000);
+    has("agents/a/report", "a ping is not answered");
+    report.phase = (char *)"thinking";
+    ask_report("a", HF_ASK_REPORT, NULL, &report);
+    ignore();
+    has("agents/a/report", "\"phase\":\"thinking\"");
     has("agents/a/report", "a ping is not answered");
     news("a", HF_PROCESS_CLEARED, 0, NULL);
     wait(1000);
