@@ -94,6 +94,9 @@ const char *cli_agent_verdict(const struct hf_agent *agent)
         return "held";
     if (wanted != NULL && wanted->state == HOLDFAST__V1__WANTED__STATE__stopped)
         return agent->live.record != NULL ? "stopping" : "stopped";
+    if (wanted != NULL && wanted->state != HOLDFAST__V1__WANTED__STATE__running &&
+        agent->live.record == NULL)
+        return "unclear"; /* nobody here knows what is wanted, so nobody starts it */
     if (agent->live.record == NULL &&
         cli_agent_health(agent) == HOLDFAST__V1__HEALTH__STATE__unknown)
         return "gone";

@@ -11,6 +11,8 @@
 #include "core/task.h"
 #include "schema/json.h"
 
+static const char UNKNOWN_WANT[] = "in a way that this version does not know";
+
 #define EVIDENCE(record) (const Holdfast__V1__Evidence *const *)(record)->evidence
 
 /* Takes a message out of a record whose text is no longer needed. */
@@ -188,7 +190,9 @@ static int add_words(struct cli_chain *chain, struct agent *agent)
     if (rc == HF_OK && wanted != NULL)
         rc = cli_chain_add(
             chain, NULL, agent->wanted.seen.mod_rev, NULL, NULL, 0, "wanted %s by %s%s%s",
-            wanted->state == HOLDFAST__V1__WANTED__STATE__stopped ? "stopped" : "running",
+            wanted->state == HOLDFAST__V1__WANTED__STATE__stopped   ? "stopped"
+            : wanted->state == HOLDFAST__V1__WANTED__STATE__running ? "running"
+                                                                    : UNKNOWN_WANT,
             wanted->by, wanted->reason[0] != '\0' ? ": " : "", wanted->reason);
     if (wanted != NULL)
         cli_chain_date(chain, &wanted->base);

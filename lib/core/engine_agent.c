@@ -472,16 +472,22 @@ static int restart(struct hf_engine *e, struct hf_agent *agent, const struct hf_
                   &(struct rest){ .state = TERMINATED, .why = d.why, .next = d.next }, ret);
 }
 
-static bool is_stopped(const struct hf_agent *agent)
+/* NULL: it is wanted running. */
+static const char *why_unwanted(const struct hf_agent *agent)
 {
     const Holdfast__V1__Wanted *wanted = hf_agent_wanted(agent);
 
-    return wanted != NULL && wanted->state != HOLDFAST__V1__WANTED__STATE__running;
+    if (wanted == NULL || wanted->state == HOLDFAST__V1__WANTED__STATE__running)
+        return NULL;
+    return wanted->state == HOLDFAST__V1__WANTED__STATE__stopped
+               ? "it is wanted stopped"
+               : "it is wanted in a way that this version does not know";
 }
 
 static int decide_gone(struct hf_engine *e, struct hf_agent *agent, struct hf_intent *ret)
 {
     const Holdfast__V1__Spec *spec = hf_agent_spec(agent);
+    const char *unwanted = why_unwanted(agent);
     struct hf_death death;
     int rc;
 
@@ -492,10 +498,10 @@ static int decide_gone(struct hf_engine *e, struct hf_agent *agent, struct hf_in
     rc = sweep(e, agent, &death, ret);
     if (rc != 0)
         return rc;
-    if (is_stopped(agent) && !hf_mutated(e, HF_MUTANT_NO_WANTED))
+    if (unwanted != NULL && !hf_mutated(e, HF_MUTANT_NO_WANTED))
         return settle(e, agent, &death,
                       &(struct rest){ .state = TERMINATED,
-                                      .why = "it is wanted stopped",
+                                      .why = unwanted,
                                       .next = "`holdfast start` starts it" },
                       ret);
     if (death.due > e->now && death.seen) { /* nothing is written that its heir compares */

@@ -43,7 +43,8 @@ static bool is_wanted(const struct node_agent *a)
 {
     const Holdfast__V1__Wanted *wanted = (const Holdfast__V1__Wanted *)a->wanted.record;
 
-    return wanted == NULL || wanted->state == HOLDFAST__V1__WANTED__STATE__running;
+    /* What nobody here understands ends nobody; it starts nobody either. */
+    return wanted == NULL || wanted->state != HOLDFAST__V1__WANTED__STATE__stopped;
 }
 
 /* The highest incarnation that somebody has ordered to end. */
@@ -203,6 +204,9 @@ static int keep_held(struct hf_node *node, struct node_agent *a, struct hf_inten
     if (end == END_NONE)
         return NODE_GO_ON;
     a->end = end;
+    a->kind = HOLDFAST__V1__EXIT__KIND__unknown; /* that of the process before it, until now */
+    a->status = a->signal = 0;
+    a->core = false;
     a->process = PROCESS_ENDED;
     return hf_node_tell(a, HF_PROCESS_DISCARD, ENDS[end].text, ret);
 }

@@ -53,6 +53,7 @@ static struct {
     bool quiet; /* the transcript has no writes and reads that went well */
     bool mirror_is_off;
     bool keeper_is_off; /* it says nothing by itself */
+    bool only_reported; /* who is frozen is not ended for it */
     bool reads_are_off;
     int make_err;
     int verify_err;

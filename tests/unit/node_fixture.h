@@ -33,7 +33,7 @@ static inline void news_of(const char *agent, const char *id, enum hf_process_ne
 
     suspicion.kind = (char *)"ping";
     suspicion.why = (char *)(text != NULL ? text : "");
-    suspicion.frozen = news == HF_PROCESS_UNWELL;
+    suspicion.frozen = news == HF_PROCESS_UNWELL || w.only_reported;
     seen.source = (char *)"proc";
     seen.text = (char *)"state S in futex_wait";
     suspicion.n_evidence = 1;

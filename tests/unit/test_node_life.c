@@ -434,6 +434,40 @@ START_TEST(a_verdict_that_cannot_be_reported_is_carried_out_a_second_later)
 }
 END_TEST
 
+/* Where the launcher says that who is frozen is only told of. */
+START_TEST(a_verdict_that_ends_nobody_is_said_at_once_as_well)
+{
+    running();
+    news("a", HF_PROCESS_SUSPECT, 0, "a ping is not answered");
+    expect("");
+    w.only_reported = true;
+    news("a", HF_PROCESS_SUSPECT, 0, "2 pings are not answered");
+    expect("");
+    has("agents/a/report", "\"frozen\":true");
+    has("agents/a/report", "2 pings are not answered");
+}
+END_TEST
+
+/* A later version may want what this one has no name for. */
+START_TEST(what_is_wanted_in_a_way_that_nobody_knows_ends_and_starts_nobody)
+{
+    struct hf_node_view view;
+
+    running();
+    put("wanted/a", "{\"state\":7}");
+    wait(1000);
+    expect("");
+    ck_assert_int_eq(hf_node_get_view(w.node, "a", w.now, &view), HF_OK);
+    ck_assert(!view.stopped);
+    news("a", HF_PROCESS_ENDED, 1, NULL);
+    ignore();
+    put("commands/h/a", "{\"id\":\"c1\",\"host\":\"h\"}");
+    wait(1000);
+    ck_assert_int_eq(count_running(), 0);
+    ck_assert_ptr_null(get("agents/a/live"));
+}
+END_TEST
+
 START_TEST(who_answers_before_it_was_told_to_end_goes_on)
 {
     running();
@@ -559,6 +593,8 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_suspicion_is_reported_and_taken_back);
     tcase_add_test(t, a_verdict_is_reported_at_once_and_before_it_is_carried_out);
     tcase_add_test(t, a_verdict_that_cannot_be_reported_is_carried_out_a_second_later);
+    tcase_add_test(t, a_verdict_that_ends_nobody_is_said_at_once_as_well);
+    tcase_add_test(t, what_is_wanted_in_a_way_that_nobody_knows_ends_and_starts_nobody);
     tcase_add_test(t, who_answers_before_it_was_told_to_end_goes_on);
     tcase_add_test(t, an_agent_that_leaves_may_go_by_itself_and_is_not_restarted);
     tcase_add_test(t, a_long_farewell_does_not_keep_an_end_from_being_written);
