@@ -198,15 +198,18 @@ END_TEST
 
 int main(void)
 {
-    TCase *links = tcase_create("links");
+    TCase *links = tcase_create("links"), *hanging = tcase_create("hanging");
+    TCase *silent = tcase_create("silent");
 
     tcase_set_timeout(links, 240);
-    tcase_add_loop_test(links, a_link_that_hangs_is_replaced_when_another_is_wanted, 0,
+    tcase_set_timeout(hanging, 240);
+    tcase_set_timeout(silent, 240);
+    tcase_add_loop_test(hanging, a_link_that_hangs_is_replaced_when_another_is_wanted, 0,
                         HFT_KEEPER_MODES);
+    tcase_add_test(silent, a_link_that_is_silent_after_the_fence_is_asked_and_replaced);
     tcase_add_test(links, a_link_that_answers_is_not_replaced_when_another_is_wanted);
-    tcase_add_test(links, a_link_that_is_silent_after_the_fence_is_asked_and_replaced);
     tcase_add_loop_test(links, a_socket_that_is_held_outlives_every_link, 0, HFT_KEEPER_MODES);
     tcase_add_test(links, only_sockets_are_held);
     tcase_add_test(links, who_sends_does_not_wait_for_a_link_for_ever);
-    return hft_suite_run("keeper: links", links, NULL);
+    return hft_suite_run("keeper: links", links, hanging, silent, NULL);
 }
