@@ -20,6 +20,7 @@ async function agentd(t, ...answers) {
     const directory = mkdtempSync(join(tmpdir(), 'hft-node-'));
     const path = join(directory, 'a1.sock');
     const asked = [];
+    const how = { takes: 0 }; // milliseconds before it answers
     const open = new Set();
     const server = net.createServer((socket) => {
         let text = '';
@@ -33,7 +34,7 @@ async function agentd(t, ...answers) {
             asked.push(text);
             const answer = answers[Math.min(asked.length, answers.length) - 1];
             if (answer?.includes('X-Holdfast-Alive')) socket.write(answer); // and then no sign of life
-            else if (answer !== null) socket.end(answer);
+            else if (answer !== null) setTimeout(() => socket.end(answer), how.takes);
         });
     });
     await new Promise((resolve) => server.listen(path, resolve));
@@ -43,7 +44,7 @@ async function agentd(t, ...answers) {
         rmSync(directory, { recursive: true });
     });
     const client = (how) => new Holdfast({ socket: path, token: 'secret', patience: -1, ...how });
-    return { path, asked, client };
+    return { path, asked, client, how };
 }
 
 const fails = (promise, code, part = '') =>
@@ -149,6 +150,28 @@ test('a checkpoint that is not the one that was kept is none', async (t) => {
     assert.equal(await hf.load('t1'), null);
     const small = (await agentd(t, good)).client({ checkpointMax: 4 });
     await fails(small.load('t1'), 'ELIMIT');
+});
+
+test('a checkpoint may take longer than anything else', async (t) => {
+    const kept = 'HTTP/1.0 200 x\r\nContent-Length: 5\r\nX-Holdfast-Seq: 4\r\nX-Holdfast-Sha256: ' +
+        `${createHash('sha256').update('state').digest('hex')}\r\n\r\nstate`;
+    const { client, asked, how } = await agentd(
+        t, `${OK}{}`, `${OK}{"seq":"9"}`, `${OK}{"seq":"10"}`, kept,
+    );
+    how.takes = 200;
+    const hf = client({ timeout: 50 });
+    await fails(hf.start('t1'), 'EAGAIN', 'in time');
+    assert.equal(await hf.save('t1', 'state'), 9);
+    assert.equal(await hf.saveFile('t1', '/state'), 10);
+    assert.equal(`${(await hf.load('t1')).data}`, 'state');
+    assert.equal(asked.length, 4);
+});
+
+test('a long save that loses its link is repeated', async (t) => {
+    const { client, asked, how } = await agentd(t, '', `${OK}{"seq":"9"}`);
+    how.takes = 400; // longer than all its patience
+    assert.equal(await client({ timeout: 50, patience: 300 }).save('t1', 'state'), 9);
+    assert.equal(asked.length, 2);
 });
 
 test('events are told and pings answered', async (t) => {

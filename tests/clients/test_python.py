@@ -31,6 +31,7 @@ class Agentd:
     def __init__(self, *answers):
         self.directory = tempfile.TemporaryDirectory()
         self.path, self.answers, self.asked, self.clients = self.directory.name + "/a1.sock", answers, [], []
+        self.takes = 0.0  # seconds before it answers
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(16)
@@ -48,6 +49,7 @@ class Agentd:
                 if answer is None:  # it takes the connection, and that is all
                     time.sleep(0.5)
                     continue
+                time.sleep(self.takes)
                 for i in range(len(answer)):  # so that nothing is whole before its time
                     try:
                         connection.send(answer[i:i + 1])
@@ -167,6 +169,24 @@ class Test(unittest.TestCase):
         self.assertIsNone(client.load("t1"))
         small = self.agentd(good.encode()).client(checkpoint_max=4)
         self.assertRaises(holdfast.Limit, small.load, "t1")
+
+    def test_a_checkpoint_may_take_longer_than_anything_else(self):
+        kept = b"HTTP/1.0 200 x\r\nX-Holdfast-Seq: 4\r\nX-Holdfast-Sha256: %s\r\nContent-Length: 5\r\n\r\nstate"
+        agentd = self.agentd(OK + b"{}", OK + b'{"seq":"9"}', OK + b'{"seq":"10"}',
+                             kept % hashlib.sha256(b"state").hexdigest().encode())
+        agentd.takes = 0.2
+        client = agentd.client(timeout=0.05)
+        self.assertRaises(holdfast.Unavailable, client.start, "t1")
+        self.assertEqual(client.save("t1", b"state"), 9)
+        self.assertEqual(client.save_file("t1", "/state"), 10)
+        self.assertEqual(client.load("t1"), b"state")
+        self.assertEqual(len(agentd.asked), 4)
+
+    def test_a_long_save_that_loses_its_link_is_repeated(self):
+        agentd = self.agentd(b"", OK + b'{"seq":"9"}')
+        agentd.takes = 0.4  # longer than all its patience
+        self.assertEqual(agentd.client(timeout=0.05, patience=0.3).save("t1", b"state"), 9)
+        self.assertEqual(len(agentd.asked), 2)
 
     def test_who_is_busy_says_until_when_and_then_is_ready(self):
         agentd = self.agentd(OK + b"{}")
