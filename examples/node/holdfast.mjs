@@ -347,12 +347,12 @@ export class Holdfast {
 
     /**
      * Keeps what the work has come to.
-     * @param {string|Uint8Array} data
+     * @param {string|ArrayBufferView} data
      * @returns {Promise<number>} its number
      */
     async save(id, data) {
         const path = `/v1/tasks/${named(id)}/checkpoint`;
-        const got = await this.#json('PUT', path, Buffer.from(data), CHECKPOINT);
+        const got = await this.#json('PUT', path, bytesOf(data), CHECKPOINT);
         return Number(integer(got, 'seq'));
     }
 
@@ -551,6 +551,13 @@ function environment(name) {
 function named(name) {
     if (typeof name === 'string' && NAME.test(name)) return name;
     throw invalid(`${JSON.stringify(name)} is no name: a-z, 0-9, '.', '_' and '-', at most 253 characters`);
+}
+
+/** As they lie in memory, whatever elements they make. */
+function bytesOf(data) {
+    if (typeof data === 'string') return Buffer.from(data);
+    if (ArrayBuffer.isView(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    throw invalid('data: a text, or a view of bytes');
 }
 
 /** The value of the promise; null when it failed with that code. */

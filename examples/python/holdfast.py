@@ -346,9 +346,13 @@ class Holdfast:
 
     # Checkpoints.
 
-    def save(self, id: str, data: bytes) -> int:
+    def save(self, id: str, data: Union[bytes, bytearray, memoryview]) -> int:
         """Keeps what the work has come to, and returns its number."""
-        return _int(self._json("PUT", f"/v1/tasks/{_name(id)}/checkpoint", bytes(data),
+        try:
+            body = bytes(memoryview(data))  # of a number bytes would make that many zeroes
+        except TypeError as error:
+            raise Invalid(f"data: {error}") from None
+        return _int(self._json("PUT", f"/v1/tasks/{_name(id)}/checkpoint", body,
                                extra=CHECKPOINT), "seq")
 
     def save_file(self, id: str, path: str) -> int:

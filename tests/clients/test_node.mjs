@@ -116,6 +116,10 @@ test('what makes no sense is not sent', async (t) => {
         () => hf.submit('R'),
         () => hf.submit('r', '', { id: 'I' }),
         () => hf.saveFile('t1', 'state'),
+        () => hf.save('t1', 5),
+        () => hf.save('t1', [1, 2]),
+        () => hf.save('t1', undefined),
+        () => hf.save('t1', { length: 2 }),
     ]) {
         await fails(call(), 'EINVAL');
     }
@@ -165,6 +169,17 @@ test('a checkpoint may take longer than anything else', async (t) => {
     assert.equal(await hf.saveFile('t1', '/state'), 10);
     assert.equal(`${(await hf.load('t1')).data}`, 'state');
     assert.equal(asked.length, 4);
+});
+
+test('a save takes the bytes of whatever has them', async (t) => {
+    const { client, asked } = await agentd(t, `${OK}{"seq":"9"}`);
+    const bytes = Buffer.from('<state>!');
+    const part = [bytes.buffer, bytes.byteOffset + 1, 5];
+    const doubles = new Float64Array(new Uint8Array(Buffer.from('12345678')).buffer);
+    for (const data of ['state', bytes.subarray(1, 6), new Uint8Array(...part), new DataView(...part), doubles]) {
+        assert.equal(await client().save('t1', data), 9);
+    }
+    assert.deepEqual(asked.map((text) => text.split('\r\n\r\n')[1]), [...Array(4).fill('state'), '12345678']);
 });
 
 test('a long save that loses its link is repeated', async (t) => {

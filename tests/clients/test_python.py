@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 import socket
+import struct
 import sys
 import tempfile
 import threading
 import time
 import unittest
+from array import array
 from datetime import datetime
 
 sys.dont_write_bytecode = True
@@ -139,7 +141,9 @@ class Test(unittest.TestCase):
                      lambda: client.progress("t1", float("nan")), lambda: client.state("asleep"),
                      lambda: client.state("busy", -1), lambda: client.claim(-1),
                      lambda: client.submit("R"), lambda: client.submit("r", id="I"),
-                     lambda: client.save_file("t1", "state"), lambda: client.heartbeat(phase=b"x")]:
+                     lambda: client.save_file("t1", "state"), lambda: client.save("t1", 5),
+                     lambda: client.save("t1", "state"), lambda: client.save("t1", [1, 2]),
+                     lambda: client.save("t1", None), lambda: client.heartbeat(phase=b"x")]:
             self.assertRaises(holdfast.Invalid, call)
         self.assertRaises(holdfast.Invalid, Holdfast, agentd.path, "a\r\nb")
         self.assertEqual(agentd.asked, [])
@@ -181,6 +185,13 @@ class Test(unittest.TestCase):
         self.assertEqual(client.save_file("t1", "/state"), 10)
         self.assertEqual(client.load("t1"), b"state")
         self.assertEqual(len(agentd.asked), 4)
+
+    def test_a_save_takes_whatever_has_bytes(self):
+        agentd = self.agentd(OK + b'{"seq":"9"}')
+        for data in [b"state", bytearray(b"state"), memoryview(b"state"), memoryview(b"-s-t-a-t-e")[1::2]]:
+            self.assertEqual(agentd.client().save("t1", data), 9)
+        self.assertEqual(agentd.client().save("t1", array("d", [1.5])), 9)
+        self.assertEqual([body for _, body in agentd.asked], 4 * [b"state"] + [struct.pack("=d", 1.5)])
 
     def test_a_long_save_that_loses_its_link_is_repeated(self):
         agentd = self.agentd(b"", OK + b'{"seq":"9"}')
