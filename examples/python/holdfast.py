@@ -546,8 +546,8 @@ class _Connection:
         self._wake, self._deadline, self._waits = wake, deadline, waits
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            self._sock.setblocking(False)  # else it waits where nobody takes connections from the queue
             self._sock.connect(path)
-            self._sock.setblocking(False)
         except BaseException:
             self._sock.close()
             raise

@@ -11,6 +11,7 @@ import threading
 import time
 import unittest
 from array import array
+from contextlib import suppress
 from datetime import datetime
 
 sys.dont_write_bytecode = True
@@ -192,6 +193,25 @@ class Test(unittest.TestCase):
             self.assertEqual(agentd.client().save("t1", data), 9)
         self.assertEqual(agentd.client().save("t1", array("d", [1.5])), 9)
         self.assertEqual([body for _, body in agentd.asked], 4 * [b"state"] + [struct.pack("=d", 1.5)])
+
+    def test_who_does_not_take_connections_is_not_waited_for_for_ever(self):
+        full, waiting = socket.socket(socket.AF_UNIX), []
+        with tempfile.TemporaryDirectory() as directory, full:
+            full.bind(directory + "/a1.sock")
+            full.listen(0)
+            for _ in range(2):  # more than its queue has room for
+                waiting.append(socket.socket(socket.AF_UNIX))
+                self.addCleanup(waiting[-1].close)
+                waiting[-1].setblocking(False)
+                with suppress(BlockingIOError):
+                    waiting[-1].connect(directory + "/a1.sock")
+            client = Holdfast(directory + "/a1.sock", "secret", timeout=0.05, patience=-1)
+            self.addCleanup(client.close)
+            asker = threading.Thread(
+                target=lambda: self.assertRaises(holdfast.Unavailable, client.start, "t1"), daemon=True)
+            asker.start()
+            asker.join(10)
+            self.assertFalse(asker.is_alive())
 
     def test_a_long_save_that_loses_its_link_is_repeated(self):
         agentd = self.agentd(b"", OK + b'{"seq":"9"}')
