@@ -30,7 +30,7 @@ struct link_put {
 };
 
 /* What one agent may have under way, so that the memory and the disk are there for others. */
-enum { KEPT_BYTES = 16 << 10, MOST_LOANS = 2, MOST_PUTS = 4 };
+enum { KEPT_BYTES = 16 << 10, MOST_LOANS = 2, MOST_PUTS = 4, MOST_GETS = 4 };
 
 static void cancel_put(struct link_call *call)
 {
@@ -387,13 +387,18 @@ void link_call_list_checkpoints(struct link_call *call)
 /* get: which one is for the node to say, which keeps in the task what it said */
 
 struct get {
-    struct link_call *call; /* NULL: whoever asked is gone */
+    struct link_call *call; /* NULL: whoever asked is gone, */
+    struct link_agent *of;  /* but it counts for the agent until it is fetched */
     int64_t seq;
 };
 
 static void cancel_get(struct link_call *call)
 {
-    ((struct get *)call->state)->call = NULL;
+    struct get *get = call->state;
+
+    get->call = NULL;
+    get->of = call->process->agent;
+    call->is_get = false;
     call->state = NULL;
 }
 
@@ -426,6 +431,8 @@ static void on_body(const struct link_stored *stored, void *arg)
             answer_body(call, stored, get->seq);
         else
             link_call_error(call, HF_EAGAIN, stored->text);
+    } else {
+        get->of->gets--;
     }
     free(get);
 }
@@ -465,11 +472,18 @@ static void on_restored(const struct hf_intent_reply *reply, void *arg)
 void link_call_get_checkpoint(struct link_call *call)
 {
     struct hf_event_ask ask = { .kind = HF_ASK_RESTORE, .task = call->task };
+    struct link_agent *agent = call->process->agent;
     int64_t seq;
     const struct link_stored *kept = link_resume_get(call->process, call->task, &seq);
 
+    if (agent->gets == MOST_GETS) {
+        link_call_error(call, HF_ELIMIT, "other checkpoints are being read for this agent");
+        return;
+    }
+    agent->gets++;
+    call->is_get = true;
     /* Whoever may have lost its task meanwhile is answered by the node, which knows. */
-    if (kept != NULL && call->process->agent->link->lease_state == HF_LEASE_HELD) {
+    if (kept != NULL && agent->link->lease_state == HF_LEASE_HELD) {
         answer_body(call, kept, seq);
         return;
     }
