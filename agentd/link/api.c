@@ -215,10 +215,12 @@ static void on_request(struct hf_httpd_request *request, void *arg)
 static void on_end(struct hf_httpd_request *request, void *arg)
 {
     struct http_call *http = hf_httpd_get_user(request);
+    const struct link_api *api = arg;
 
-    (void)arg;
     if (http != NULL && !http->answered)
         link_call_cancel(&http->call);
+    if (http != NULL && http->call.is_get)
+        api->agent->gets--;
     free(http);
 }
 

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ struct link_put {
 };
 
 /* What one agent may have under way, so that the memory and the disk are there for others. */
-enum { KEPT_BYTES = 16 << 10, MOST_LOANS = 2, MOST_PUTS = 4 };
+enum { KEPT_BYTES = 16 << 10, MOST_LOANS = 2, MOST_PUTS = 4, MOST_GETS = 4 };
 
 static void cancel_put(struct link_call *call)
 {
@@ -244,23 +243,6 @@ static void refuse_file(struct link_call *call, int err, const char *text)
         link_call_error(call, err, text);
 }
 
-static void on_file(int err, const char *text, struct hf_bytes content, void *arg)
-{
-    struct loan *loan = arg;
-    struct link_call *call = loan->call;
-
-    loan->agent->loans--;
-    free(loan);
-    if (call == NULL)
-        return;
-    call->state = NULL;
-    call->on_cancel = NULL;
-    if (err == HF_OK)
-        put_body(call, content);
-    else
-        refuse_file(call, err, text);
-}
-
 /* A file that goes to its store as it is, and counts as being read until it is there. */
 static void on_file_put(const struct link_stored *stored, void *arg)
 {
@@ -272,46 +254,33 @@ static void on_file_put(const struct link_stored *stored, void *arg)
     on_body_put(stored, put);
 }
 
-/* One that is short enough for etcd after all. */
-static void put_short(struct link_call *call, int file, size_t size)
+/* False: it was answered. */
+static bool put_open(struct loan *loan, int file)
 {
-    char *text = malloc(size + 1);
-    ssize_t n = text != NULL ? pread(file, text, size, 0) : 0;
-
-    if (text == NULL)
-        link_call_error(call, HF_ENOMEM, NULL);
-    else if (n < 0)
-        link_call_error(call, HF_EIO, strerror(errno));
-    else
-        put_body(call, (struct hf_bytes){ text, (size_t)n });
-    free(text);
-    (void)close(file);
+    loan->put = begin_put(loan->call, (struct hf_bytes){ 0 });
+    if (loan->put == NULL)
+        return false;
+    link_store_put_file(loan->agent->link->store, loan->call->task, file, on_file_put, loan);
+    return true;
 }
 
-static void on_file_open(int err, const char *text, int file, int64_t size, void *arg)
+static void on_file(int err, const char *text, struct hf_bytes content, int file, void *arg)
 {
     struct loan *loan = arg;
     struct link_call *call = loan->call;
-    struct link_store *store = loan->agent->link->store;
 
     if (call != NULL) {
         call->state = NULL;
         call->on_cancel = NULL;
     }
-    if (call != NULL && err == HF_OK && link_store_takes_file(store, size)) {
-        loan->put = begin_put(call, (struct hf_bytes){ 0 });
-        if (loan->put != NULL) {
-            link_store_put_file(store, call->task, file, on_file_put, loan);
-            return;
-        }
-        (void)close(file);
-    } else if (call != NULL && err == HF_OK) {
-        put_short(call, file, (size_t)size);
-    } else if (call != NULL) {
+    if (call != NULL && file >= 0 && put_open(loan, file))
+        return;
+    if (call != NULL && file < 0 && err == HF_OK)
+        put_body(call, content);
+    else if (call != NULL && file < 0)
         refuse_file(call, err, text);
-    } else if (file >= 0) {
+    if (file >= 0)
         (void)close(file);
-    }
     loan->agent->loans--;
     free(loan);
 }
@@ -321,6 +290,8 @@ static void put_file(struct link_call *call, const char *path)
     struct link *link = call->process->agent->link;
     const struct link_user *user =
         link_settings_find_user(link->settings, call->process->agent->spec);
+    struct link_path_limits limits = { .read = link_store_get_read_max(link->store),
+                                       .max = link_store_get_file_max(link->store) };
     struct loan *loan;
     int rc;
 
@@ -340,12 +311,7 @@ static void put_file(struct link_call *call, const char *path)
         return;
     }
     *loan = (struct loan){ .call = call, .agent = call->process->agent };
-    if (link_store_takes_file(link->store, LINK_STORE_S3_MAX))
-        rc = link_path_open(&link->loop, path, user, link_store_get_file_max(link->store),
-                            on_file_open, loan);
-    else
-        rc = link_path_read(&link->loop, path, user, link_store_get_max(link->store), on_file,
-                            loan);
+    rc = link_path_read(&link->loop, path, user, limits, on_file, loan);
     if (rc != HF_OK) {
         free(loan);
         link_call_error(call, rc, NULL);
@@ -421,13 +387,18 @@ void link_call_list_checkpoints(struct link_call *call)
 /* get: which one is for the node to say, which keeps in the task what it said */
 
 struct get {
-    struct link_call *call; /* NULL: whoever asked is gone */
+    struct link_call *call; /* NULL: whoever asked is gone, */
+    struct link_agent *of;  /* but it counts for the agent until it is fetched */
     int64_t seq;
 };
 
 static void cancel_get(struct link_call *call)
 {
-    ((struct get *)call->state)->call = NULL;
+    struct get *get = call->state;
+
+    get->call = NULL;
+    get->of = call->process->agent;
+    call->is_get = false;
     call->state = NULL;
 }
 
@@ -460,6 +431,8 @@ static void on_body(const struct link_stored *stored, void *arg)
             answer_body(call, stored, get->seq);
         else
             link_call_error(call, HF_EAGAIN, stored->text);
+    } else {
+        get->of->gets--;
     }
     free(get);
 }
@@ -499,11 +472,18 @@ static void on_restored(const struct hf_intent_reply *reply, void *arg)
 void link_call_get_checkpoint(struct link_call *call)
 {
     struct hf_event_ask ask = { .kind = HF_ASK_RESTORE, .task = call->task };
+    struct link_agent *agent = call->process->agent;
     int64_t seq;
     const struct link_stored *kept = link_resume_get(call->process, call->task, &seq);
 
+    if (agent->gets == MOST_GETS) {
+        link_call_error(call, HF_ELIMIT, "other checkpoints are being read for this agent");
+        return;
+    }
+    agent->gets++;
+    call->is_get = true;
     /* Whoever may have lost its task meanwhile is answered by the node, which knows. */
-    if (kept != NULL && call->process->agent->link->lease_state == HF_LEASE_HELD) {
+    if (kept != NULL && agent->link->lease_state == HF_LEASE_HELD) {
         answer_body(call, kept, seq);
         return;
     }

@@ -53,7 +53,8 @@ struct link_call {
     /* Of the function that answers it. */
     struct hf_detector_debt debt; /* while it is not answered, nothing has to be heard */
     struct link_ask *ask;
-    void *state;                               /* what it has under way */
+    bool is_get; /* one of its agent's, until the answer is sent */
+    void *state; /* what it has under way */
     void (*on_cancel)(struct link_call *call); /* lets go of that; NULL: nothing to do */
     char task[HF_NAME_SIZE];                   /* from the path; or the id of a nudge */
     struct link_call *next;                    /* of those that wait for events, or to leave */

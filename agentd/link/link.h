@@ -95,7 +95,8 @@ struct link_agent {
     struct link_process *processes; /* newest first */
     struct link_api *api;
     unsigned loans;   /* files that are read for it, ... */
-    size_t put_bytes; /* ... and bytes of checkpoints that are on their way */
+    unsigned gets;    /* ... checkpoints that it is given, ... */
+    size_t put_bytes; /* ... and bytes of others that are on their way */
     char waits[80];   /* why it was not started yet, as the log has it */
 };
 

@@ -178,6 +178,14 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings,
     return settings->mode == LINK_CHECK ? check(settings) : run(cfg, settings, kept);
 }
 
+/* Before libuv makes them, which is when the first one is needed. An agent whose file system
+ * hangs may hold two: with the usual four, two such agents would stop the checkpoints of all
+ * others. */
+static void ask_for_threads(void)
+{
+    (void)setenv("UV_THREADPOOL_SIZE", "16", 0);
+}
+
 int main(int argc, char **argv)
 {
     struct link_settings settings = { .argc = argc, .argv = argv };
@@ -190,6 +198,7 @@ int main(int argc, char **argv)
 
     hf_secret_protect();
     hf_alloc_tune();
+    ask_for_threads();
     link_kept_take(&kept);
     settings.files = link_kept_get_files(&kept);
     rc = hf_config_init(&cfg, groups, 2);

@@ -15,12 +15,10 @@
 
 struct reading {
     uv_work_t work;
-    link_path_fn fn;            /* one of both */
-    link_path_opened_fn opened; /* ... */
+    link_path_fn fn;
     void *arg;
     struct link_user *as; /* NULL: ourselves */
-    int64_t max;
-    int64_t size;
+    struct link_path_limits limits;
     int file;
     char *data;
     size_t len;
@@ -76,36 +74,39 @@ static int open_as(const struct link_user *as, const char *path)
     return fd;
 }
 
-static int look_at(int fd, struct reading *reading)
+static int look_at(const struct reading *reading)
 {
     struct stat info;
 
-    if (fstat(fd, &info) != 0)
+    if (fstat(reading->file, &info) != 0)
         return errno;
     if (!S_ISREG(info.st_mode))
         return EINVAL;
-    reading->size = info.st_size;
-    return info.st_size > reading->max ? EFBIG : 0;
+    return info.st_size > reading->limits.max ? EFBIG : 0;
 }
 
-/* One byte more than there may be shows that there is more. */
-static int read_all(int fd, struct reading *reading)
+/* To its end, whatever size it claims to have; one byte more than is to be read shows that
+ * there is more. */
+static int read_whole(struct reading *reading)
 {
-    size_t max = (size_t)reading->max;
+    size_t most = reading->limits.read;
 
-    reading->data = malloc(max + 1);
+    reading->data = malloc(most + 1);
     if (reading->data == NULL)
         return ENOMEM;
-    while (reading->len <= max) {
-        ssize_t n = read(fd, reading->data + reading->len, max + 1 - reading->len);
+    while (reading->len <= most) {
+        ssize_t n = read(reading->file, reading->data + reading->len, most + 1 - reading->len);
 
-        if (n == 0)
+        if (n == 0) {
+            (void)close(reading->file);
+            reading->file = -1;
             return 0;
+        }
         if (n < 0 && errno != EINTR)
             return errno;
         reading->len += n > 0 ? (size_t)n : 0;
     }
-    return EFBIG;
+    return (int64_t)most < reading->limits.max ? 0 : EFBIG;
 }
 
 static void work(uv_work_t *handle)
@@ -114,9 +115,9 @@ static void work(uv_work_t *handle)
 
     reading->file =
         reading->as != NULL ? open_as(reading->as, reading->path) : open_plainly(reading->path);
-    reading->error = reading->file >= 0 ? look_at(reading->file, reading) : errno;
-    if (reading->error == 0 && reading->fn != NULL)
-        reading->error = read_all(reading->file, reading);
+    reading->error = reading->file >= 0 ? look_at(reading) : errno;
+    if (reading->error == 0)
+        reading->error = read_whole(reading);
 }
 
 static int err_of(int error)
@@ -154,28 +155,27 @@ static void on_done(uv_work_t *handle, int status)
 
     if (rc != HF_OK)
         rc = hf_error_set(&err, rc, "path: %.150s: %s", reading->path, text_of(reading->error));
-    if (reading->fn != NULL) {
-        reading->fn(rc, err.text, (struct hf_bytes){ reading->data, reading->len },
-                    reading->arg);
-    } else {
-        int file = rc == HF_OK ? reading->file : -1;
+    if (rc == HF_OK && reading->file >= 0) {
+        int file = reading->file;
 
-        reading->file = rc == HF_OK ? -1 : reading->file;
-        reading->opened(rc, err.text, file, reading->size, reading->arg);
+        reading->file = -1;
+        reading->fn(rc, err.text, (struct hf_bytes){ 0 }, file, reading->arg);
+    } else {
+        reading->fn(rc, err.text, (struct hf_bytes){ reading->data, reading->len }, -1,
+                    reading->arg);
     }
     free_reading(reading);
 }
 
-static int begin(uv_loop_t *loop, const char *path, const struct link_user *as,
-                 const struct reading *what)
+int link_path_read(uv_loop_t *loop, const char *path, const struct link_user *as,
+                   struct link_path_limits limits, link_path_fn fn, void *arg)
 {
     struct reading *reading = hf_calloc(1, sizeof *reading + strlen(path) + 1);
 
     if (reading == NULL)
         return HF_ENOMEM;
-    *reading = *what;
+    *reading = (struct reading){ .fn = fn, .arg = arg, .limits = limits, .file = -1 };
     reading->work.data = reading;
-    reading->file = -1;
     memcpy(reading->path, path, strlen(path) + 1);
     if (as != NULL) {
         reading->as = hf_memdup(as, sizeof *as);
@@ -186,17 +186,4 @@ static int begin(uv_loop_t *loop, const char *path, const struct link_user *as,
     }
     (void)uv_queue_work(loop, &reading->work, work, on_done); /* EINVAL only */
     return HF_OK;
-}
-
-int link_path_read(uv_loop_t *loop, const char *path, const struct link_user *as, size_t max,
-                   link_path_fn fn, void *arg)
-{
-    return begin(loop, path, as,
-                 &(struct reading){ .fn = fn, .arg = arg, .max = (int64_t)max });
-}
-
-int link_path_open(uv_loop_t *loop, const char *path, const struct link_user *as, int64_t max,
-                   link_path_opened_fn fn, void *arg)
-{
-    return begin(loop, path, as, &(struct reading){ .opened = fn, .arg = arg, .max = max });
 }

@@ -10,22 +10,21 @@
 #include "agentd/link/user.h"
 #include "base/buf.h"
 
-/* The content is valid during the call; `text` is a sentence when it failed: HF_EINVAL,
- * HF_ENOENT, HF_EDENIED, HF_EIO, HF_ENOMEM, or HF_ELIMIT when there is more than was to be
- * read. */
-typedef void (*link_path_fn)(int err, const char *text, struct hf_bytes content, void *arg);
+/* Its content, valid during the call, or, where there is more than was to be read, the open
+ * file, which the callee closes; else `file` is -1. `text` is a sentence when it failed:
+ * HF_EINVAL, HF_ENOENT, HF_EDENIED, HF_EIO, HF_ENOMEM, or HF_ELIMIT when it is too large. */
+typedef void (*link_path_fn)(int err, const char *text, struct hf_bytes content, int file,
+                             void *arg);
 
-/* Reads the regular file at an absolute path, at most `max` bytes, on another thread; `as`:
- * with whose rights (copied), NULL for our own. `fn` comes once, later. */
-int link_path_read(uv_loop_t *loop, const char *path, const struct link_user *as, size_t max,
-                   link_path_fn fn, void *arg) HF_MUST_CHECK;
+struct link_path_limits {
+    size_t read; /* bytes: what has more is opened and not read, ... */
+    int64_t max; /* ... and what has more than that is refused */
+};
 
-/* The file itself, which the callee closes; `size` is what it has at the moment. */
-typedef void (*link_path_opened_fn)(int err, const char *text, int file, int64_t size,
-                                    void *arg);
-
-/* The same without reading it. */
-int link_path_open(uv_loop_t *loop, const char *path, const struct link_user *as, int64_t max,
-                   link_path_opened_fn fn, void *arg) HF_MUST_CHECK;
+/* Reads or opens the regular file at an absolute path on another thread, since a file system
+ * may take its time; `as`: with whose rights (copied), NULL for our own. `fn` comes once,
+ * later. */
+int link_path_read(uv_loop_t *loop, const char *path, const struct link_user *as,
+                   struct link_path_limits limits, link_path_fn fn, void *arg) HF_MUST_CHECK;
 
 #endif

@@ -367,17 +367,20 @@ size_t link_store_get_max(const struct link_store *store)
     return store->cfg.choice == LINK_STORE_ETCD ? LINK_STORE_ETCD_MAX : LINK_STORE_FILE_MAX;
 }
 
-bool link_store_takes_file(const struct link_store *store, int64_t size)
+size_t link_store_get_read_max(const struct link_store *store)
 {
-    return store->s3 != NULL &&
-           (store->cfg.choice == LINK_STORE_S3 ||
-            (store->cfg.choice == LINK_STORE_AUTO && size > (int64_t)LINK_STORE_ETCD_MAX));
+    if (store->s3 != NULL && store->cfg.choice == LINK_STORE_S3)
+        return 0;
+    if (store->s3 != NULL && store->cfg.choice == LINK_STORE_AUTO)
+        return LINK_STORE_ETCD_MAX;
+    return link_store_get_max(store);
 }
 
 int64_t link_store_get_file_max(const struct link_store *store)
 {
-    return link_store_takes_file(store, LINK_STORE_S3_MAX) ? LINK_STORE_S3_MAX
-                                                           : (int64_t)link_store_get_max(store);
+    size_t max = link_store_get_max(store);
+
+    return link_store_get_read_max(store) < max ? LINK_STORE_S3_MAX : (int64_t)max;
 }
 
 bool link_store_has_objects(const struct link_store *store)

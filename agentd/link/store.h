@@ -54,8 +54,8 @@ const char *link_store_get_root(const struct link_store *store);
 size_t link_store_get_max(const struct link_store *store);
 int64_t link_store_get_file_max(const struct link_store *store);
 
-/* Whether a body of that size goes as a file to where it is kept, instead of through memory. */
-bool link_store_takes_file(const struct link_store *store, int64_t size);
+/* Of those: what is larger goes as the file that it is to where it is kept. */
+size_t link_store_get_read_max(const struct link_store *store);
 
 /* What came of it. `text` is a sentence when it failed; the rest is valid when it did not. */
 struct link_stored {

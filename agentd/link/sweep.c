@@ -6,6 +6,7 @@
 
 #include "agentd/link/chain.h"
 #include "base/alloc.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "schema/json.h"
 #include "schema/keys.h"
@@ -25,11 +26,20 @@ struct link_sweep {
     struct link_store_files last; /* and at the one before */
 };
 
+/* Between three and five quarters of it: hosts that began together do not look together. */
+static hf_ms choose_pause(const struct link_sweep *sweep)
+{
+    uint32_t random = 0;
+
+    (void)!hf_id_random(&random, sizeof random); /* without any it is three */
+    return sweep->every * 3 / 4 + (hf_ms)(random % (uint64_t)(sweep->every / 2 + 1));
+}
+
 static void rest(struct link_sweep *sweep)
 {
     link_store_files_done(&sweep->files);
     hf_backend_set_alarm(&sweep->link->backend, &sweep->alarm,
-                         link_now(sweep->link) + sweep->every);
+                         link_now(sweep->link) + choose_pause(sweep));
 }
 
 /* Nothing is concluded from half a look. */

@@ -190,8 +190,10 @@ give()
         etcdctl user grant-role "$name" "$role" >/dev/null
         say "user $name: is $role"
     fi
+    # Those of a namespace whose name begins with this one are none of ours.
     while read -r has; do
-        if [[ $has != "$role" && $has == "holdfast-$namespace-"* ]]; then
+        if [[ $has != "$role" && $has == "holdfast-$namespace-"* ]] &&
+            is_role "${has#"holdfast-$namespace-"}"; then
             etcdctl user revoke-role "$name" "$has" >/dev/null
             say "user $name: is no longer $has"
         fi

@@ -41,6 +41,8 @@ const MISSED = 3; // of them that did not come: it is dead
 const EVENT_MAX = 64 << 10;
 const TOLD_MAX = 1000; // events that nobody has taken yet
 const WAIT_MAX = 300_000;
+// agentd says nothing before all of a checkpoint is stored, or fetched: with a bucket that takes minutes.
+const CHECKPOINT = { extra: 900_000 };
 
 /**
  * @typedef {object} Task
@@ -345,18 +347,19 @@ export class Holdfast {
 
     /**
      * Keeps what the work has come to.
-     * @param {string|Uint8Array} data
+     * @param {string|ArrayBufferView} data
      * @returns {Promise<number>} its number
      */
     async save(id, data) {
-        const got = await this.#json('PUT', `/v1/tasks/${named(id)}/checkpoint`, Buffer.from(data));
+        const path = `/v1/tasks/${named(id)}/checkpoint`;
+        const got = await this.#json('PUT', path, bytesOf(data), CHECKPOINT);
         return Number(integer(got, 'seq'));
     }
 
     /** The same from a file that agentd reads itself: an absolute path without symbolic links. */
     async saveFile(id, path) {
         if (!path.startsWith('/')) throw invalid('path: from the root on, since agentd is elsewhere');
-        const got = await this.#json('PUT', `/v1/tasks/${named(id)}/checkpoint`, { path });
+        const got = await this.#json('PUT', `/v1/tasks/${named(id)}/checkpoint`, { path }, CHECKPOINT);
         return Number(integer(got, 'seq'));
     }
 
@@ -367,8 +370,8 @@ export class Holdfast {
      */
     async load(id) {
         const path = `/v1/tasks/${named(id)}/checkpoint`;
-        const limit = this.#checkpointMax;
-        const answer = await unless('ENOENT', this.#ask('GET', path, undefined, { limit }));
+        const how = { ...CHECKPOINT, limit: this.#checkpointMax };
+        const answer = await unless('ENOENT', this.#ask('GET', path, undefined, how));
         if (answer === null) return null;
         const { headers, body: data } = answer;
         const [seq, sha256] = [headers['x-holdfast-seq'], headers['x-holdfast-sha256']];
@@ -509,8 +512,9 @@ export class Holdfast {
                 failure = translate(error);
                 if (failure.code !== 'EAGAIN') throw failure;
             }
-            // What a freeze of this process has added is not charged: whoever thaws is patient still.
-            spent += Math.min(performance.now() - began, most) + pause;
+            // What a freeze of this process has added is not charged, nor what this may take beyond the
+            // ordinary: whoever thaws, or loses the link in the middle of a long one, is patient still.
+            spent += Math.min(performance.now() - began, this.#timeout) + pause;
             if (once || spent > this.#patience || !(await this.#pause(pause))) throw failure;
         }
     }
@@ -547,6 +551,13 @@ function environment(name) {
 function named(name) {
     if (typeof name === 'string' && NAME.test(name)) return name;
     throw invalid(`${JSON.stringify(name)} is no name: a-z, 0-9, '.', '_' and '-', at most 253 characters`);
+}
+
+/** As they lie in memory, whatever elements they make. */
+function bytesOf(data) {
+    if (typeof data === 'string') return Buffer.from(data);
+    if (ArrayBuffer.isView(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    throw invalid('data: a text, or a view of bytes');
 }
 
 /** The value of the promise; null when it failed with that code. */

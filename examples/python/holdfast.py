@@ -41,6 +41,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,252}")
 PAUSE, PAUSE_LONG = 0.2, 1.0  # before something is asked again; when that was too often
 ALIVE, MISSED = 15.0, 3  # between signs of life of a stream, unless agentd says; those that make it dead
 HEAD_MAX, EVENT_MAX, WAIT_MAX = 16 << 10, 64 << 10, 300.0
+# agentd says nothing before all of a checkpoint is stored, or fetched: with a bucket that takes minutes.
+CHECKPOINT = 900.0
 
 
 class HoldfastError(Exception):
@@ -344,21 +346,27 @@ class Holdfast:
 
     # Checkpoints.
 
-    def save(self, id: str, data: bytes) -> int:
+    def save(self, id: str, data: Union[bytes, bytearray, memoryview]) -> int:
         """Keeps what the work has come to, and returns its number."""
-        return _int(self._json("PUT", f"/v1/tasks/{_name(id)}/checkpoint", bytes(data)), "seq")
+        try:
+            body = bytes(memoryview(data))  # of a number bytes would make that many zeroes
+        except TypeError as error:
+            raise Invalid(f"data: {error}") from None
+        return _int(self._json("PUT", f"/v1/tasks/{_name(id)}/checkpoint", body,
+                               extra=CHECKPOINT), "seq")
 
     def save_file(self, id: str, path: str) -> int:
         """The same from a file that agentd reads itself: an absolute path without symbolic links."""
         if not os.path.isabs(path):
             raise Invalid("path: from the root on, since agentd is elsewhere")
-        return _int(self._json("PUT", f"/v1/tasks/{_name(id)}/checkpoint", {"path": path}), "seq")
+        return _int(self._json("PUT", f"/v1/tasks/{_name(id)}/checkpoint", {"path": path},
+                               extra=CHECKPOINT), "seq")
 
     def load(self, id: str) -> Optional[Checkpoint]:
         """The newest that is whole (agentd has compared it with its SHA-256, and so do we) and has killed no
         successor. None: begin at the beginning."""
         try:
-            _, headers, data = self._ask("GET", f"/v1/tasks/{_name(id)}/checkpoint",
+            _, headers, data = self._ask("GET", f"/v1/tasks/{_name(id)}/checkpoint", extra=CHECKPOINT,
                                          limit=self._checkpoint_max)
         except NotFound:
             return None
@@ -507,8 +515,9 @@ class Holdfast:
                 if not getattr(error, "is_too_often", False):
                     raise
                 failure, pause = error, PAUSE_LONG
-            # What a freeze of this process has added is not charged: whoever thaws is patient still.
-            spent += min(time.monotonic() - began, self._timeout + extra) + pause
+            # What a freeze of this process has added is not charged, nor what this may take beyond the
+            # ordinary: whoever thaws, or loses the link in the middle of a long one, is patient still.
+            spent += min(time.monotonic() - began, self._timeout) + pause
             if once or spent > self._patience or not self._sleep(pause):
                 raise failure
 
@@ -537,8 +546,8 @@ class _Connection:
         self._wake, self._deadline, self._waits = wake, deadline, waits
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            self._sock.setblocking(False)  # else it waits where nobody takes connections from the queue
             self._sock.connect(path)
-            self._sock.setblocking(False)
         except BaseException:
             self._sock.close()
             raise

@@ -31,15 +31,17 @@ call() {
     done
 }
 
+refused() {
+    echo "refused: $(cat "$scratch/body")" >&2
+    exit 1
+}
+
 # must ...: the same, and the end of this process when it was refused.
 must() {
     call "$@"
     case $status in
     2*) ;;
-    *)
-        echo "refused: $(cat "$scratch/body")" >&2
-        exit 1
-        ;;
+    *) refused ;;
     esac
 }
 
@@ -63,10 +65,14 @@ while :; do
     must POST "/v1/tasks/$task/start"
     step=0
     call GET "/v1/tasks/$task/checkpoint"
-    if [ "$status" = 200 ]; then
+    case $status in
+    200)
         step=$(cat "$scratch/body")
         echo "resume $task behind step $step"
-    fi
+        ;;
+    404) ;; # it has none: begin at the beginning
+    *) refused ;;
+    esac
     while [ "$step" -lt "${steps:-5}" ]; do
         sleep "${STEP_SECONDS:-0.1}"
         step=$((step + 1))

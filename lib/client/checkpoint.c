@@ -5,6 +5,10 @@
 #include "client/private.h"
 #include "client/request.h"
 
+/* agentd says nothing before all of a checkpoint is stored, or fetched: with a bucket that
+ * takes minutes. A link that dies closes the connection, and one that hangs is replaced. */
+enum { TIMEOUT_MS = 15 * 60 * 1000 };
+
 void hf_client_checkpoint_done(struct hf_client_checkpoint *checkpoint)
 {
     free(checkpoint->data);
@@ -32,7 +36,8 @@ int hf_client_save(struct hf_client *client, const char *id, const void *data, s
     HF_CLEANUP_ANSWER struct hf_answer answer = { 0 };
     struct hf_request request = { .method = "PUT",
                                   .type = "application/octet-stream",
-                                  .body = { data, len } };
+                                  .body = { data, len },
+                                  .timeout = TIMEOUT_MS };
     char path[HF_REQUEST_PATH_SIZE];
     int rc = hf_request_path(id, "checkpoint", path, err);
 
@@ -48,7 +53,7 @@ int hf_client_save_file(struct hf_client *client, const char *id, const char *pa
 {
     HF_CLEANUP_ANSWER struct hf_answer answer = { 0 };
     HF_CLEANUP_BUF struct hf_buf body = { 0 };
-    struct hf_request request = { .method = "PUT" };
+    struct hf_request request = { .method = "PUT", .timeout = TIMEOUT_MS };
     char where[HF_REQUEST_PATH_SIZE];
     int rc = hf_request_path(id, "checkpoint", where, err);
 
@@ -71,7 +76,7 @@ int hf_client_save_file(struct hf_client *client, const char *id, const char *pa
 static int load(const struct hf_client *client, const char *id, int fd,
                 struct hf_answer *answer, struct hf_error *err)
 {
-    struct hf_request request = { .method = "GET", .fd = fd };
+    struct hf_request request = { .method = "GET", .timeout = TIMEOUT_MS, .fd = fd };
     char path[HF_REQUEST_PATH_SIZE];
     int rc = hf_request_path(id, "checkpoint", path, err);
 

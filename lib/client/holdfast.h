@@ -223,7 +223,8 @@ int hf_client_fail(struct hf_client *client, const char *id, const char *reason,
 int hf_client_release(struct hf_client *client, const char *id, const char *reason,
                       struct hf_error *err) HF_MUST_CHECK;
 
-/* Checkpoints. */
+/* Checkpoints. agentd answers when all of one is stored, or fetched, for which it has 15 min
+ * beyond the timeout of the client. */
 
 struct hf_client_checkpoint {
     char *data; /* owned; a NUL stands behind it */

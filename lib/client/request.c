@@ -255,13 +255,14 @@ int hf_request_refusal(int status, struct hf_bytes body, struct hf_error *err)
 
 /* Repetition. */
 
-/* One that was asked for how long it may take is not charged with what a freeze of this process
- * has added: whoever thaws has its patience still. */
+/* What a freeze of this process has added is not charged, nor what a request may take beyond
+ * the ordinary: whoever thaws, or loses the link in the middle of a long one, is patient still.
+ */
 static hf_ms cost_of(const struct attempt *a, hf_ms began)
 {
-    hf_ms took = hf_client_now() - began, most = a->client->timeout + a->request->timeout;
+    hf_ms took = hf_client_now() - began;
 
-    return took < most ? took : most;
+    return took < a->client->timeout ? took : a->client->timeout;
 }
 
 /* True when it is time to ask again. */

@@ -20,6 +20,7 @@ async function agentd(t, ...answers) {
     const directory = mkdtempSync(join(tmpdir(), 'hft-node-'));
     const path = join(directory, 'a1.sock');
     const asked = [];
+    const how = { takes: 0 }; // milliseconds before it answers
     const open = new Set();
     const server = net.createServer((socket) => {
         let text = '';
@@ -33,7 +34,7 @@ async function agentd(t, ...answers) {
             asked.push(text);
             const answer = answers[Math.min(asked.length, answers.length) - 1];
             if (answer?.includes('X-Holdfast-Alive')) socket.write(answer); // and then no sign of life
-            else if (answer !== null) socket.end(answer);
+            else if (answer !== null) setTimeout(() => socket.end(answer), how.takes);
         });
     });
     await new Promise((resolve) => server.listen(path, resolve));
@@ -43,7 +44,7 @@ async function agentd(t, ...answers) {
         rmSync(directory, { recursive: true });
     });
     const client = (how) => new Holdfast({ socket: path, token: 'secret', patience: -1, ...how });
-    return { path, asked, client };
+    return { path, asked, client, how };
 }
 
 const fails = (promise, code, part = '') =>
@@ -115,6 +116,10 @@ test('what makes no sense is not sent', async (t) => {
         () => hf.submit('R'),
         () => hf.submit('r', '', { id: 'I' }),
         () => hf.saveFile('t1', 'state'),
+        () => hf.save('t1', 5),
+        () => hf.save('t1', [1, 2]),
+        () => hf.save('t1', undefined),
+        () => hf.save('t1', { length: 2 }),
     ]) {
         await fails(call(), 'EINVAL');
     }
@@ -149,6 +154,39 @@ test('a checkpoint that is not the one that was kept is none', async (t) => {
     assert.equal(await hf.load('t1'), null);
     const small = (await agentd(t, good)).client({ checkpointMax: 4 });
     await fails(small.load('t1'), 'ELIMIT');
+});
+
+test('a checkpoint may take longer than anything else', async (t) => {
+    const kept = 'HTTP/1.0 200 x\r\nContent-Length: 5\r\nX-Holdfast-Seq: 4\r\nX-Holdfast-Sha256: ' +
+        `${createHash('sha256').update('state').digest('hex')}\r\n\r\nstate`;
+    const { client, asked, how } = await agentd(
+        t, `${OK}{}`, `${OK}{"seq":"9"}`, `${OK}{"seq":"10"}`, kept,
+    );
+    how.takes = 200;
+    const hf = client({ timeout: 50 });
+    await fails(hf.start('t1'), 'EAGAIN', 'in time');
+    assert.equal(await hf.save('t1', 'state'), 9);
+    assert.equal(await hf.saveFile('t1', '/state'), 10);
+    assert.equal(`${(await hf.load('t1')).data}`, 'state');
+    assert.equal(asked.length, 4);
+});
+
+test('a save takes the bytes of whatever has them', async (t) => {
+    const { client, asked } = await agentd(t, `${OK}{"seq":"9"}`);
+    const bytes = Buffer.from('<state>!');
+    const part = [bytes.buffer, bytes.byteOffset + 1, 5];
+    const doubles = new Float64Array(new Uint8Array(Buffer.from('12345678')).buffer);
+    for (const data of ['state', bytes.subarray(1, 6), new Uint8Array(...part), new DataView(...part), doubles]) {
+        assert.equal(await client().save('t1', data), 9);
+    }
+    assert.deepEqual(asked.map((text) => text.split('\r\n\r\n')[1]), [...Array(4).fill('state'), '12345678']);
+});
+
+test('a long save that loses its link is repeated', async (t) => {
+    const { client, asked, how } = await agentd(t, '', `${OK}{"seq":"9"}`);
+    how.takes = 400; // longer than all its patience
+    assert.equal(await client({ timeout: 50, patience: 300 }).save('t1', 'state'), 9);
+    assert.equal(asked.length, 2);
 });
 
 test('events are told and pings answered', async (t) => {

@@ -4,11 +4,14 @@ import hashlib
 import json
 import os
 import socket
+import struct
 import sys
 import tempfile
 import threading
 import time
 import unittest
+from array import array
+from contextlib import suppress
 from datetime import datetime
 
 sys.dont_write_bytecode = True
@@ -31,6 +34,7 @@ class Agentd:
     def __init__(self, *answers):
         self.directory = tempfile.TemporaryDirectory()
         self.path, self.answers, self.asked, self.clients = self.directory.name + "/a1.sock", answers, [], []
+        self.takes = 0.0  # seconds before it answers
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(16)
@@ -48,6 +52,7 @@ class Agentd:
                 if answer is None:  # it takes the connection, and that is all
                     time.sleep(0.5)
                     continue
+                time.sleep(self.takes)
                 for i in range(len(answer)):  # so that nothing is whole before its time
                     try:
                         connection.send(answer[i:i + 1])
@@ -137,7 +142,9 @@ class Test(unittest.TestCase):
                      lambda: client.progress("t1", float("nan")), lambda: client.state("asleep"),
                      lambda: client.state("busy", -1), lambda: client.claim(-1),
                      lambda: client.submit("R"), lambda: client.submit("r", id="I"),
-                     lambda: client.save_file("t1", "state"), lambda: client.heartbeat(phase=b"x")]:
+                     lambda: client.save_file("t1", "state"), lambda: client.save("t1", 5),
+                     lambda: client.save("t1", "state"), lambda: client.save("t1", [1, 2]),
+                     lambda: client.save("t1", None), lambda: client.heartbeat(phase=b"x")]:
             self.assertRaises(holdfast.Invalid, call)
         self.assertRaises(holdfast.Invalid, Holdfast, agentd.path, "a\r\nb")
         self.assertEqual(agentd.asked, [])
@@ -167,6 +174,50 @@ class Test(unittest.TestCase):
         self.assertIsNone(client.load("t1"))
         small = self.agentd(good.encode()).client(checkpoint_max=4)
         self.assertRaises(holdfast.Limit, small.load, "t1")
+
+    def test_a_checkpoint_may_take_longer_than_anything_else(self):
+        kept = b"HTTP/1.0 200 x\r\nX-Holdfast-Seq: 4\r\nX-Holdfast-Sha256: %s\r\nContent-Length: 5\r\n\r\nstate"
+        agentd = self.agentd(OK + b"{}", OK + b'{"seq":"9"}', OK + b'{"seq":"10"}',
+                             kept % hashlib.sha256(b"state").hexdigest().encode())
+        agentd.takes = 0.2
+        client = agentd.client(timeout=0.05)
+        self.assertRaises(holdfast.Unavailable, client.start, "t1")
+        self.assertEqual(client.save("t1", b"state"), 9)
+        self.assertEqual(client.save_file("t1", "/state"), 10)
+        self.assertEqual(client.load("t1"), b"state")
+        self.assertEqual(len(agentd.asked), 4)
+
+    def test_a_save_takes_whatever_has_bytes(self):
+        agentd = self.agentd(OK + b'{"seq":"9"}')
+        for data in [b"state", bytearray(b"state"), memoryview(b"state"), memoryview(b"-s-t-a-t-e")[1::2]]:
+            self.assertEqual(agentd.client().save("t1", data), 9)
+        self.assertEqual(agentd.client().save("t1", array("d", [1.5])), 9)
+        self.assertEqual([body for _, body in agentd.asked], 4 * [b"state"] + [struct.pack("=d", 1.5)])
+
+    def test_who_does_not_take_connections_is_not_waited_for_for_ever(self):
+        full, waiting = socket.socket(socket.AF_UNIX), []
+        with tempfile.TemporaryDirectory() as directory, full:
+            full.bind(directory + "/a1.sock")
+            full.listen(0)
+            for _ in range(2):  # more than its queue has room for
+                waiting.append(socket.socket(socket.AF_UNIX))
+                self.addCleanup(waiting[-1].close)
+                waiting[-1].setblocking(False)
+                with suppress(BlockingIOError):
+                    waiting[-1].connect(directory + "/a1.sock")
+            client = Holdfast(directory + "/a1.sock", "secret", timeout=0.05, patience=-1)
+            self.addCleanup(client.close)
+            asker = threading.Thread(
+                target=lambda: self.assertRaises(holdfast.Unavailable, client.start, "t1"), daemon=True)
+            asker.start()
+            asker.join(10)
+            self.assertFalse(asker.is_alive())
+
+    def test_a_long_save_that_loses_its_link_is_repeated(self):
+        agentd = self.agentd(b"", OK + b'{"seq":"9"}')
+        agentd.takes = 0.4  # longer than all its patience
+        self.assertEqual(agentd.client(timeout=0.05, patience=0.3).save("t1", b"state"), 9)
+        self.assertEqual(len(agentd.asked), 2)
 
     def test_who_is_busy_says_until_when_and_then_is_ready(self):
         agentd = self.agentd(OK + b"{}")

@@ -158,7 +158,7 @@ START_TEST(the_scripts_may_be_repeated_and_undo_what_is_too_much)
 {
     static const char DONE[] = "namespace default: the roles are as they should be\n";
     HF_CLEANUP_FREE char *before = NULL, *after = NULL;
-    HFT_CLEANUP_OUTPUT struct hft_output again = { 0 };
+    HFT_CLEANUP_OUTPUT struct hft_output again = { 0 }, beside = { 0 };
 
     expect_output(script("roles.sh", "root", "roles", NULL), 0,
                   "role holdfast-default-viewer: made");
@@ -181,8 +181,16 @@ START_TEST(the_scripts_may_be_repeated_and_undo_what_is_too_much)
     expect_output(script("roles.sh", "root", "user", "eve", "viewer", NULL), 0,
                   "user eve: is no longer holdfast-default-agentd");
     expect_output(script("roles.sh", "root", "user", "eve", "king", NULL), 2, "no role king");
-    expect_output(script("roles.sh", "root", "--namespace", "two", "roles", NULL), 0,
-                  "role holdfast-two-agentd: made");
+    expect_output(script("roles.sh", "root", "--namespace", "default-2", "roles", NULL), 0,
+                  "role holdfast-default-2-agentd: made");
+    expect_output(
+        script("roles.sh", "root", "--namespace", "default-2", "user", "eve", "agentd", NULL),
+        0, "user eve: is holdfast-default-2-agentd");
+    beside = script("roles.sh", "root", "user", "eve", "operator", NULL);
+    ck_assert_str_eq(beside.out, "user eve: is holdfast-default-operator\n"
+                                 "user eve: is no longer holdfast-default-viewer\n");
+    expect_output(script("roles.sh", "root", "user", "eve", "viewer", NULL), 0,
+                  "user eve: is holdfast-default-viewer");
     /* Who is not root would lock everybody out. */
     expect_output(script("roles.sh", "viewer", "enable", NULL), 1, "is not root's");
     expect_output(script("roles.sh", "root", "enable", NULL), 0, "authentication is on");

@@ -2,6 +2,7 @@
 #include <dirent.h>
 
 #include "e2e/agentd_fixture.h"
+#include "support/stall.h"
 
 /* As many connections as it gets, each held in another way: a byte a second, nothing more to
  * say, events that nobody reads, an answer that nobody reads. When it lets go it is served. */
@@ -110,6 +111,64 @@ START_TEST(one_that_holds_all_its_connections_holds_up_nobody_else)
 }
 END_TEST
 
+/* A file system that hangs, and two agents that keep their checkpoints there. */
+
+#define CHECKPOINT "http://localhost/v1/tasks/t1/checkpoint"
+#define LEND                                                                                   \
+    "cd \"$0\"; for i in 1 2; do " CURL "-X PUT -H \"Content-Type: application/json\" "        \
+    "-d \"{\\\"path\\\":\\\"$0/hangs\\\"}\" " CHECKPOINT " & done; exec sleep 600"
+#define SAVE                                                                                   \
+    "cd \"$0\"; until [ -e go ]; do sleep 0.1; done; " CURL                                    \
+    "-o claimed -d \"{\\\"wait\\\":\\\"30s\\\"}\" http://localhost/v1/tasks/claim; " CURL      \
+    "-d \"\" http://localhost/v1/tasks/t1/start; head -c 100000 /dev/zero >large; " CURL       \
+    "-T large " CHECKPOINT " >kept; exec sleep 600"
+
+static void start_three(struct hft_program *agentd)
+{
+    char config[300], text[1000];
+
+    write_file("agentd.yaml", "host: h1\nlaunchers: [lend.yaml, save.yaml]\n"
+                              "agents: [a1.yaml, a2.yaml, a3.yaml]\n");
+    write_file("lend.sh", LEND);
+    write_file("save.sh", SAVE);
+    (void)snprintf(text, sizeof text, "name: lend\ncommand: [sh, -c, '. %s/lend.sh', %s]\n",
+                   dir.path, dir.path);
+    write_file("lend.yaml", text);
+    (void)snprintf(text, sizeof text, "name: save\ncommand: [sh, -c, '. %s/save.sh', %s]\n",
+                   dir.path, dir.path);
+    write_file("save.yaml", text);
+    write_file("a1.yaml", "name: a1\nlauncher: lend\n");
+    write_file("a2.yaml", "name: a2\nlauncher: lend\n");
+    write_file("a3.yaml", "name: a3\nrole: r1\nlauncher: save\n");
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(agentd, "agentd", dir.path, "agentd", server.endpoint, "--config", config,
+                      "--state-dir", dir.path, "--ttl", "10s", NULL);
+}
+
+START_TEST(files_that_hang_hold_up_nobody_elses)
+{
+    struct hft_program agentd = { 0 };
+    struct hft_stall stall;
+    char path[HFT_PATH_MAX + 8];
+
+    (void)snprintf(path, sizeof path, "%s/hangs", dir.path);
+    write_file("hangs", "state");
+    if (!hft_stall_begin(&stall, path)) {
+        hft_skip("only root can let a file hang");
+        return;
+    }
+    submit("t1", "r1", "x");
+    start_three(&agentd);
+    for (int i = 0; i < 4; i++)
+        hft_stall_await(&stall);
+    write_file("go", "");
+    await_line("kept", "\"store\":\"file\"");
+    hft_stall_end(&stall);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    check_log();
+}
+END_TEST
+
 /* Somebody else's hand in etcd. */
 
 static char huge[1 << 20];
@@ -211,6 +270,7 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 180);
     tcase_add_test(stories, one_that_holds_all_its_connections_holds_up_nobody_else);
+    tcase_add_test(stories, files_that_hang_hold_up_nobody_elses);
     tcase_add_test(stories, nonsense_in_etcd_is_named_and_stops_nobody);
     return hft_suite_run("agentd: hostile", stories, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_agentd_s3.c - checkpoints in a bucket: kept, given back, damaged, and swept. */
 #include "s3_fixture.h"
 #include "support/pki.h"
+#include "support/stall.h"
 
 /* What fits into one request, and what does not. */
 
@@ -101,6 +102,47 @@ START_TEST(what_is_short_goes_into_etcd_by_its_path_too)
     await_line("compared", "done");
     expect_answer("short.answer", "\"store\":\"etcd\"");
     expect_answer("compared", "as stored");
+    (void)stop(agentd);
+}
+END_TEST
+
+/* Files of /proc claim to have nothing in them. */
+START_TEST(a_short_file_is_read_to_its_end_whatever_its_size)
+{
+    pid_t agentd = start_s3((const char *[]){ "--store", "auto", NULL }, TAKE_TASK CURL
+                            "-o kept.answer -X PUT -H 'Content-Type: application/json' -d "
+                            "'{\"path\":\"/proc/sys/kernel/ostype\"}' " CHECKPOINT
+                            "; cat /proc/sys/kernel/ostype >kept; " COMPARE("kept") STAY);
+
+    await_line("compared", "done");
+    expect_answer("kept.answer", "\"store\":\"etcd\"");
+    expect_answer("compared", "as stored");
+    (void)stop(agentd);
+}
+END_TEST
+
+/* Its file system hangs, which is nothing to anybody else. */
+START_TEST(a_short_file_that_cannot_be_read_holds_up_nobody)
+{
+    struct hft_stall stall;
+    char path[HFT_PATH_MAX + 8];
+    pid_t agentd;
+
+    (void)snprintf(path, sizeof path, "%s/short", dir.path);
+    write_file("short", "short");
+    if (!hft_stall_begin(&stall, path)) {
+        hft_skip("only root can let a file hang");
+        return;
+    }
+    agentd = start_s3((const char *[]){ "--store", "auto", NULL },
+                      TAKE_TASK "(" KEEP_PATH("short") ") & " AFTER("go") CURL
+                      "-o self http://localhost/v1/self; wait; mv short.answer told; " STAY);
+    hft_stall_await(&stall);
+    write_file("go", "");
+    await_line("self", "\"agent\":\"a1\"");
+    hft_stall_end(&stall);
+    await_line("told", "201");
+    expect_answer("told", "\"store\":\"etcd\"");
     (void)stop(agentd);
 }
 END_TEST
@@ -408,6 +450,8 @@ int main(void)
     tcase_add_test(stories, what_is_long_goes_in_parts_and_needs_no_memory);
     tcase_add_test(stories, what_fits_goes_into_etcd_and_the_rest_into_the_bucket);
     tcase_add_test(stories, what_is_short_goes_into_etcd_by_its_path_too);
+    tcase_add_test(stories, a_short_file_is_read_to_its_end_whatever_its_size);
+    tcase_add_test(stories, a_short_file_that_cannot_be_read_holds_up_nobody);
     tcase_add_test(stories, what_is_too_long_is_refused);
     tcase_add_test(stories, a_helper_without_work_goes);
     tcase_add_test(stories, a_server_is_believed_by_its_certificate);

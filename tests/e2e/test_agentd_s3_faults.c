@@ -129,6 +129,32 @@ START_TEST(agents_see_no_keys)
 }
 END_TEST
 
+/* Each of them may need a gigabyte of the disk. */
+START_TEST(no_more_than_four_are_given_back_at_once)
+{
+    char *codes;
+    int given = 0;
+    pid_t agentd =
+        start_s3(NULL, TAKE_TASK "head -c 100000 /dev/urandom >one; " KEEP("one")
+                           AFTER("go") "for i in 1 2 3 4 5; do " CURL
+                                       "-o got$i -w '%{http_code}\\n' " CHECKPOINT
+                                       " >>codes & done; wait; echo over >>codes; " STAY);
+
+    await_line("one.answer", "201");
+    hft_bucket_set(&bucket, "hang", "");
+    write_file("go", "");
+    await_line("codes", "429");
+    hft_bucket_unset(&bucket, "hang");
+    await_line("codes", "over");
+    codes = read_file("codes");
+    for (const char *at = codes; (at = strstr(at, "200\n")) != NULL; at++)
+        given++;
+    ck_assert_msg(given == 4, "%s", codes);
+    free(codes);
+    (void)stop(agentd);
+}
+END_TEST
+
 /* Uploads that come to no good end. */
 
 #define PARTS                                                                                  \
@@ -258,6 +284,7 @@ int main(void)
     tcase_add_test(stories, keys_can_be_renewed);
     tcase_add_test(stories, a_lent_key_goes_with_its_token);
     tcase_add_test(stories, agents_see_no_keys);
+    tcase_add_test(stories, no_more_than_four_are_given_back_at_once);
     tcase_add_test(stories, an_upload_that_fails_leaves_nothing);
     tcase_add_test(stories, a_failure_that_comes_with_200_is_one);
     tcase_add_test(stories, an_upload_whose_end_nobody_heard_of_is_one);

@@ -201,11 +201,13 @@ static void check_nothing_is_left(void)
     const struct link_agent *agent = fuzz_link_get()->agents;
 
     /* Files are read by a thread, whose time is not ours. */
-    for (int i = 0; i < PATIENCE_MS && (agent->loans > 0 || agent->put_bytes > 0); i++) {
+    for (int i = 0;
+         i < PATIENCE_MS && (agent->loans > 0 || agent->gets > 0 || agent->put_bytes > 0);
+         i++) {
         (void)usleep(1000);
         fuzz_link_wait(1);
     }
-    fuzz_must(agent->loans == 0 && agent->put_bytes == 0);
+    fuzz_must(agent->loans == 0 && agent->gets == 0 && agent->put_bytes == 0);
     for (const struct link_process *p = agent->processes; p != NULL; p = p->next)
         fuzz_must(p->holders == 0 && p->listeners == NULL && p->leavers == NULL);
 }

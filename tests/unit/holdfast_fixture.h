@@ -4,6 +4,7 @@
 #define HF_TESTS_UNIT_HOLDFAST_FIXTURE_H
 
 #include <check.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ static const char *answers[MOST]; /* NULL: it hangs up without one */
 static size_t n_answers, n_asked;
 static bool is_hasty; /* it says all at once, */
 static bool stays;    /* and does not hang up */
+static int takes_ms;  /* before it answers, or hangs up */
 static int lines[MOST];
 static size_t n_lines;
 static char asked[MOST][TEXT_MAX];
@@ -90,6 +92,7 @@ static inline void *serve(void *arg)
         n_asked = n + 1;
         (void)pthread_mutex_unlock(&lock);
         n = n < n_answers ? n : n_answers - 1;
+        (void)poll(NULL, 0, takes_ms);
         if (answers[n] != NULL)
             say(fd, answers[n]);
         if (stays && n_lines < MOST)

@@ -435,6 +435,57 @@ START_TEST(a_checkpoint_is_loaded_into_memory_or_a_file)
 }
 END_TEST
 
+#define SAVED "HTTP/1.0 201 Created\r\nContent-Length: 11\r\n\r\n{\"seq\":\"9\"}"
+
+/* Its body may have to go to a bucket first, or come from there. */
+START_TEST(a_checkpoint_may_take_longer_than_anything_else)
+{
+    struct hf_client_config cfg = {
+        .socket = path, .token = "secret", .timeout = 50, .patience = -1
+    };
+    struct hf_client_checkpoint kept = { .data = NULL };
+    struct hf_client *client, *hasty;
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    add_answer(OK("{}"));
+    add_answer(SAVED);
+    add_answer(SAVED);
+    add_answer(KEPT("Content-Length: 5\r\n\r\nstate"));
+    takes_ms = 200;
+    client = begin(-1);
+    ck_assert_int_eq(hf_client_new(&cfg, &hasty, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_start(hasty, "t1", NULL), HF_ETIMEOUT);
+    ck_assert_int_eq(hf_client_save(hasty, "t1", "state", 5, NULL, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_save_file(hasty, "t1", "/state", NULL, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_load(hasty, "t1", &kept, NULL), 1);
+    hf_client_checkpoint_done(&kept);
+    ck_assert_int_eq(hf_client_load_to(hasty, "t1", null, &kept, NULL), 1);
+    ck_assert_uint_eq(times_asked(), 5);
+    (void)close(null);
+    hf_client_free(hasty);
+    end(client);
+}
+END_TEST
+
+START_TEST(a_long_save_that_loses_its_link_is_repeated)
+{
+    struct hf_client_config cfg = {
+        .socket = path, .token = "secret", .timeout = 50, .patience = 300
+    };
+    struct hf_client *client, *hasty;
+
+    add_answer(NULL);
+    add_answer(SAVED);
+    takes_ms = 400; /* longer than all its patience */
+    client = begin(-1);
+    ck_assert_int_eq(hf_client_new(&cfg, &hasty, NULL), HF_OK);
+    ck_assert_int_eq(hf_client_save(hasty, "t1", "state", 5, NULL, NULL), HF_OK);
+    ck_assert_uint_eq(times_asked(), 2);
+    hf_client_free(hasty);
+    end(client);
+}
+END_TEST
+
 static const struct {
     const char *answer;
     int rc;
@@ -546,6 +597,8 @@ int main(void)
     tcase_add_test(t, any_number_of_threads_may_ask_at_once);
     tcase_add_test(t, an_interruption_ends_what_waits_and_nothing_else);
     tcase_add_test(t, a_checkpoint_is_loaded_into_memory_or_a_file);
+    tcase_add_test(t, a_checkpoint_may_take_longer_than_anything_else);
+    tcase_add_test(t, a_long_save_that_loses_its_link_is_repeated);
     tcase_add_loop_test(t, a_checkpoint_that_is_not_whole_is_none, 0, COUNT(LOADS));
     tcase_add_test(t, half_a_file_is_not_continued_with_another_half);
     tcase_add_test(t, more_than_was_allowed_for_is_not_kept);
