@@ -45,7 +45,7 @@ struct keeper_slot {
     uint32_t flags;             /* AGENTD_SPAWN_... */
     int64_t kill_at;            /* END: when its grace is over; KEEPER_NEVER */
     int64_t kill_latest;        /* ... however often it is extended */
-    int64_t freeze_since;       /* it is being stopped since then */
+    int64_t freeze_since;       /* it is being stopped since then; 0: it stands */
     int64_t kill_since;         /* SIGKILL is being sent since then; 0 */
     int64_t look_at;            /* when a frozen or ending tree is to be looked at again */
     int64_t gone_ns;            /* the whole tree was gone; its output may still be under way */

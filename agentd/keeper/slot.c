@@ -263,13 +263,15 @@ static void freeze_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 {
     if (!keeper_tree_freeze(k, s)) {
         s->look_at = soon(now);
+        if (s->freeze_since == 0)
+            s->freeze_since = now;
         /* What is in a cgroup cannot run on once that is told to freeze. */
         if (s->cgroup_fd < 0 && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
             keeper_slot_kill(k, s, AGENTD_CAUSE_FENCED);
         return;
     }
     s->look_at = s->cgroup_fd < 0 ? now + LOOK_STILL : KEEPER_NEVER;
-    s->freeze_since = now;
+    s->freeze_since = 0;
     if (s->a.state == AGENTD_STATE_FROZEN)
         return;
     s->a.frozen_ns = now;
