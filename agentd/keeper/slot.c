@@ -332,6 +332,7 @@ int64_t keeper_settle(struct keeper *k, int64_t now)
         else
             thaw_on(k, s, now);
         next = s->look_at < next ? s->look_at : next;
+        next = s->kill_at < next ? s->kill_at : next;
     }
     return next;
 }
