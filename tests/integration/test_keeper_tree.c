@@ -2,10 +2,12 @@
  */
 #include <check.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -252,6 +254,42 @@ START_TEST(who_is_woken_behind_the_fence_is_stopped_again)
 }
 END_TEST
 
+/* Continues it again and again, as long as it is there, and sooner than the keeper looks. */
+static void keep_awake(pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    pid_t parent = getpid();
+
+    ck_assert_int_ge(pidfd, 0);
+    if (fork() == 0) {
+        (void)sched_setscheduler(0, SCHED_RR, &(struct sched_param){ 2 });
+        while (getppid() == parent &&
+               syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0) == 0)
+            (void)usleep(200);
+        _exit(0);
+    }
+    (void)close(pidfd);
+}
+
+/* It was the link's order that it resisted, and then the fence falls. */
+START_TEST(who_cannot_be_stopped_is_killed_by_the_fence)
+{
+    const struct agentd_agent *a;
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    extend_and_spawn("a", "i1", AGENTD_FENCE_FREEZE, "while :; do :; done");
+    keep_awake(hft_keeper_tree(k, "i1")->pid);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    ck_assert_uint_eq(hft_keeper_wait(k, "i1", AGENTD_STATE_FREEZING)->fenced, 0);
+    hft_keeper_extend(k, -1);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_FENCED);
+    ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    hft_keeper_done(k);
+}
+END_TEST
+
 START_TEST(fence_holds_back_what_is_not_released_yet)
 {
     if (!hft_keeper_begin(k, _i))
@@ -289,6 +327,8 @@ int main(void)
     tcase_add_loop_test(fence, fence_falls_on_time_while_the_link_is_stopped, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(fence, who_is_woken_behind_the_fence_is_stopped_again, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(fence, who_cannot_be_stopped_is_killed_by_the_fence, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(fence, fence_holds_back_what_is_not_released_yet, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: tree", tree, fence, NULL);
