@@ -211,6 +211,27 @@ START_TEST(agent_that_kills_its_shim_ends)
 }
 END_TEST
 
+/* Whether it ends itself then or is to be ended. */
+START_TEST(agent_that_stops_its_shim_ends_as_any_other)
+{
+    const struct agentd_agent *a;
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", "kill -STOP $PPID; exit 3");
+    (void)hft_keeper_run(k, "b", "i2", "kill -STOP $PPID; echo 1 > $D/done; sleep 1000");
+    hft_keeper_wait_file(k, "done");
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "b", "i2"), AGENTD_CODE_OK);
+    a = hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_ASKED);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 3);
+    ck_assert_uint_eq(a->exit.causes, 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* Its first process ends with the shim, and comes to the keeper, which was its parent's. */
 START_TEST(who_loses_its_shim_has_a_status)
 {
@@ -378,6 +399,8 @@ int main(void)
     tcase_add_loop_test(crash, after_a_crash_of_both_the_next_keeper_cleans_up, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, agent_that_kills_its_shim_ends, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, agent_that_stops_its_shim_ends_as_any_other, 0,
+                        HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, who_loses_its_shim_has_a_status, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, killed_scribe_is_replaced, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
