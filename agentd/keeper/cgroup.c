@@ -21,15 +21,42 @@ static void pause_ms(long ms)
     (void)nanosleep(&(struct timespec){ .tv_nsec = ms * KEEPER_MS }, NULL);
 }
 
-bool keeper_cgroup_event(int cgroup_fd, const char *name)
+/* Only one in which nobody is left can be that. */
+static bool is_removed(int rc)
+{
+    return rc == -ENOENT || rc == -ENODEV;
+}
+
+/* 1 or 0; -errno when it cannot be read. */
+static int read_event(int cgroup_fd, const char *name)
 {
     char text[256];
     const char *found;
 
-    if (keeper_read_at(cgroup_fd, "cgroup.events", text, sizeof text) <= 0)
-        return false;
+    if (keeper_read_at(cgroup_fd, "cgroup.events", text, sizeof text) < 0)
+        return -errno;
     found = strstr(text, name);
     return found != NULL && strncmp(found + strlen(name), " 1", 2) == 0;
+}
+
+bool keeper_cgroup_is_populated(int cgroup_fd)
+{
+    int rc = read_event(cgroup_fd, "populated");
+
+    return rc != 0 && !is_removed(rc);
+}
+
+bool keeper_cgroup_freeze(int cgroup_fd)
+{
+    return keeper_write_at(cgroup_fd, "cgroup.freeze", "1") == 0 &&
+           read_event(cgroup_fd, "frozen") == 1;
+}
+
+bool keeper_cgroup_thaw(int cgroup_fd)
+{
+    int rc = keeper_write_at(cgroup_fd, "cgroup.freeze", "0");
+
+    return is_removed(rc) || (rc == 0 && read_event(cgroup_fd, "frozen") == 0);
 }
 
 /* The agent may have made cgroups of its own in it: calls for each of them. */
@@ -122,11 +149,11 @@ void keeper_cgroup_kill(int fd, bool again)
 
 static void empty(int fd)
 {
-    for (int i = 0; i < 1000 && keeper_cgroup_event(fd, "populated"); i++) {
+    for (int i = 0; i < 1000 && keeper_cgroup_is_populated(fd); i++) {
         keeper_cgroup_kill(fd, i > 0);
         pause_ms(10);
     }
-    if (keeper_cgroup_event(fd, "populated"))
+    if (keeper_cgroup_is_populated(fd))
         keeper_log("error", "event=unkillable what=cgroup");
     each_below(fd, MOST_DEEP, remove_one);
 }

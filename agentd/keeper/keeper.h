@@ -261,7 +261,10 @@ void keeper_cgroup_done(struct keeper *k);
 int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m);
 int keeper_cgroup_enter(int cgroup_fd, pid_t pid);
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s);
-bool keeper_cgroup_event(int cgroup_fd, const char *name); /* "populated", "frozen" */
+bool keeper_cgroup_is_populated(int cgroup_fd); /* so is one that cannot be read */
+/* True when all in it stand, or run, and the kernel has said so. */
+bool keeper_cgroup_freeze(int cgroup_fd);
+bool keeper_cgroup_thaw(int cgroup_fd);
 /* All in it at once, but for those whose first thread is gone: the kernel sends the signal to
  * that alone. They are for the second time. */
 void keeper_cgroup_kill(int cgroup_fd, bool again);

@@ -304,18 +304,14 @@ bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s)
 {
     if (s->cgroup_fd < 0)
         return have_all_stopped(k, s);
-    (void)keeper_write_at(s->cgroup_fd, "cgroup.freeze", "1");
-    return keeper_cgroup_event(s->cgroup_fd, "frozen") ||
-           !keeper_cgroup_event(s->cgroup_fd, "populated");
+    return keeper_cgroup_freeze(s->cgroup_fd);
 }
 
 bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s)
 {
     (void)k;
-    if (s->cgroup_fd >= 0) {
-        (void)keeper_write_at(s->cgroup_fd, "cgroup.freeze", "0");
-        return !keeper_cgroup_event(s->cgroup_fd, "frozen");
-    }
+    if (s->cgroup_fd >= 0)
+        return keeper_cgroup_thaw(s->cgroup_fd);
     for (size_t i = 0; i < s->stopped_count; i++) {
         if (!s->stopped[i].was_stopped)
             (void)keeper_signal(s->stopped[i].pid, s->stopped[i].start_time, SIGCONT);
@@ -348,7 +344,7 @@ size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
     size_t count = 0;
 
     if (s->cgroup_fd >= 0) {
-        if (!keeper_cgroup_event(s->cgroup_fd, "populated"))
+        if (!keeper_cgroup_is_populated(s->cgroup_fd))
             return 0;
         count = count_lines(s->cgroup_fd, "cgroup.procs");
         keeper_cgroup_kill(s->cgroup_fd, s->kill_since != 0);
