@@ -107,12 +107,37 @@ START_TEST(nobody_has_ended_whose_children_have_not)
 }
 END_TEST
 
+/* It looks at who stands once a second, and then finds nobody; as soon as it can, it looks
+ * again.
+ */
+START_TEST(who_was_stopped_is_continued_by_a_keeper_that_lost_sight_of_it)
+{
+    enum { LOOKS_MS = 1500, LOOK_MS = 100 };
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", COUNT("one"));
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    starve(true);
+    hft_pass_until(hft_now() + LOOKS_MS);
+    starve(false);
+    hft_pass_until(hft_now() + LOOK_MS);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert(does_grow());
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("starved");
 
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, nobody_is_called_frozen_or_running_who_is_not, 0, 1);
+    tcase_add_loop_test(t, nobody_is_called_frozen_or_running_who_is_not, 0, MODES);
+    tcase_add_loop_test(t, who_was_stopped_is_continued_by_a_keeper_that_lost_sight_of_it, 0,
+                        MODES);
     tcase_add_loop_test(t, nobody_has_ended_whose_children_have_not, 0, MODES);
     return hft_suite_run("keeper: starved", t, NULL);
 }
