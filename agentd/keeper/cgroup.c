@@ -46,10 +46,11 @@ bool keeper_cgroup_is_populated(int cgroup_fd)
     return rc != 0 && !is_removed(rc);
 }
 
-bool keeper_cgroup_freeze(int cgroup_fd)
+int keeper_cgroup_freeze(int cgroup_fd)
 {
-    return keeper_write_at(cgroup_fd, "cgroup.freeze", "1") == 0 &&
-           read_event(cgroup_fd, "frozen") == 1;
+    int rc = keeper_write_at(cgroup_fd, "cgroup.freeze", "1");
+
+    return rc < 0 ? rc : read_event(cgroup_fd, "frozen") == 1;
 }
 
 bool keeper_cgroup_thaw(int cgroup_fd)
@@ -376,6 +377,34 @@ int keeper_cgroup_enter(int cgroup_fd, pid_t pid)
 
     (void)snprintf(number, sizeof number, "%d", (int)pid);
     return keeper_write_at(cgroup_fd, "cgroup.procs", number);
+}
+
+/* Where it was made, or in a cgroup of its own below. */
+static bool is_inside(const struct keeper_slot *s)
+{
+    char path[32], text[2 * PATH_BYTES];
+    size_t len = strlen(s->a.who.instance);
+
+    (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)s->a.pid);
+    if (keeper_read_at(AT_FDCWD, path, text, sizeof text) <= 0)
+        return false;
+    const char *at = strstr(text, "0::/");
+    while (at != NULL && (at = strstr(at, s->a.who.instance)) != NULL) {
+        if (at[-1] == '/' && strchr("/\n", at[len]) != NULL)
+            return true;
+        at++;
+    }
+    return false;
+}
+
+bool keeper_cgroup_take_back(const struct keeper_slot *s)
+{
+    if (is_inside(s))
+        return true;
+    if (keeper_cgroup_enter(s->cgroup_fd, s->a.pid) == 0)
+        keeper_log("warn", "event=taken_back agent=%s pid=%d why=\"it had left its cgroup\"",
+                   s->a.who.agent, (int)s->a.pid);
+    return false;
 }
 
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s)

@@ -248,8 +248,9 @@ void keeper_on_shim(struct keeper *k, struct keeper_slot *s);
 /* Looks at every process there is; stops or kills, as it comes by, those of the trees that are
  * to be looked at now. */
 void keeper_scan(struct keeper *k, int64_t now);
-bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s); /* true: stands still */
-bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s);   /* true: runs */
+/* True: it stands still. Else it may run on, or it can only end what it does in the kernel. */
+bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run);
+bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s); /* true: runs */
 /* How many were left to be killed, 0 when the tree is gone; in a cgroup, kills them. */
 size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s);
 /* SIGKILL to everything under a process, but not to itself; returns how many that were. */
@@ -262,9 +263,11 @@ int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct age
 int keeper_cgroup_enter(int cgroup_fd, pid_t pid);
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s);
 bool keeper_cgroup_is_populated(int cgroup_fd); /* so is one that cannot be read */
-/* True when all in it stand, or run, and the kernel has said so. */
-bool keeper_cgroup_freeze(int cgroup_fd);
-bool keeper_cgroup_thaw(int cgroup_fd);
+/* 1: all in it stand, as the kernel says; 0: it is told to; -errno: it could not be told. */
+int keeper_cgroup_freeze(int cgroup_fd);
+bool keeper_cgroup_thaw(int cgroup_fd); /* true: they run, as the kernel says */
+/* Somebody may have moved the first process elsewhere: false, and it is moved back. */
+bool keeper_cgroup_take_back(const struct keeper_slot *s);
 /* All in it at once, but for those whose first thread is gone: the kernel sends the signal to
  * that alone. They are for the second time. */
 void keeper_cgroup_kill(int cgroup_fd, bool again);

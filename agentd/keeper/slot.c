@@ -261,12 +261,13 @@ static void kill_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 
 static void freeze_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 {
-    if (!keeper_tree_freeze(k, s)) {
+    bool may_run;
+
+    if (!keeper_tree_freeze(k, s, &may_run)) {
         s->look_at = soon(now);
         if (s->freeze_since == 0)
             s->freeze_since = now;
-        /* What is in a cgroup cannot run on once that is told to freeze. */
-        if (s->cgroup_fd < 0 && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
+        if (may_run && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
             keeper_slot_kill(k, s, AGENTD_CAUSE_FENCED);
         return;
     }

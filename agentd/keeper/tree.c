@@ -308,11 +308,16 @@ static bool have_all_stopped(struct keeper *k, struct keeper_slot *s)
     return still;
 }
 
-bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s)
+bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run)
 {
-    if (s->cgroup_fd < 0)
-        return have_all_stopped(k, s);
-    return keeper_cgroup_freeze(s->cgroup_fd);
+    if (s->cgroup_fd < 0) {
+        *ret_may_run = !have_all_stopped(k, s);
+        return !*ret_may_run;
+    }
+    int rc = keeper_cgroup_freeze(s->cgroup_fd);
+    bool is_inside = keeper_cgroup_take_back(s);
+    *ret_may_run = rc < 0 || !is_inside;
+    return rc == 1 && is_inside;
 }
 
 bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s)
@@ -357,6 +362,8 @@ size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
     size_t count = 0;
 
     if (s->cgroup_fd >= 0) {
+        if (!s->main_gone)
+            send_to(s->pidfd, SIGKILL); /* it may have left its cgroup */
         if (!keeper_cgroup_is_populated(s->cgroup_fd))
             return 0;
         count = count_lines(s->cgroup_fd, "cgroup.procs");
