@@ -63,6 +63,7 @@ struct keeper_slot {
     uint64_t shim_start;
     int shim_fd;
     bool shim_gone;
+    size_t oom_from;    /* how many the kernel log had named before it was made */
     int64_t oom_before; /* how many of our cgroup had been killed for memory; -1: unknown */
     struct keeper_stopped *stopped;
     size_t stopped_count, stopped_cap;
