@@ -42,6 +42,7 @@ struct keeper_slot {
     bool forgotten;  /* the link does not want it any more; only its record is to be removed */
     bool unrecorded; /* its record on disk is older than the slot, ... */
     int64_t record_at;          /* ... and is written then; 0: not decided */
+    bool is_put_off;            /* not before then: it could not be written */
     uint32_t flags;             /* AGENTD_SPAWN_... */
     int64_t kill_at;            /* END: when its grace is over; KEEPER_NEVER */
     int64_t kill_latest;        /* ... however often it is extended */
@@ -153,6 +154,7 @@ struct keeper {
     int scribe_fd;
     pid_t scribe;
     int64_t scribe_at; /* when to start the next one; KEEPER_NEVER: it runs */
+    int64_t record_at; /* our own files are not written before then: they could not be */
 
     struct hf_sdnotify service;
     enum keeper_service service_told;

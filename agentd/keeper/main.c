@@ -315,6 +315,7 @@ static void end(struct keeper *k)
     k->link = 0;
     k->link_failed = 0;
     k->link_unrecorded = true;
+    k->record_at = 0;
     (void)keeper_scribe_flush(k, keeper_now());
     keeper_close(&k->scribe_fd);
     wait_for(k->scribe, 3);
