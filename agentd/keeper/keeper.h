@@ -65,7 +65,7 @@ struct keeper_slot {
     int shim_fd;
     bool shim_gone;
     size_t oom_from;    /* how many the kernel log had named before it was made */
-    int64_t oom_before; /* how many of our cgroup had been killed for memory; -1: unknown */
+    int64_t oom_before; /* how many of our cgroup were killed for memory before; -1: unknown */
     struct keeper_stopped *stopped;
     size_t stopped_count, stopped_cap;
 };
@@ -112,6 +112,8 @@ struct keeper {
     pid_t oom_pids[64]; /* that the kernel log named as killed for memory, a ring */
     size_t oom_count;
     int oom_fd;            /* counts those of our cgroup; -1 */
+    int64_t oom_sample;    /* that count, ... */
+    int64_t oom_sampled;   /* ... as it was then */
     bool oom_is_told;      /* the kernel log names them as we know them */
     int state_fd, lock_fd; /* the state directory, and its lock */
     int epoll_fd, signal_fd, fence_fd, kmsg_fd;
@@ -288,6 +290,7 @@ void keeper_fence_check(struct keeper *k);
 /* oom.c - was it the kernel, for memory? */
 void keeper_oom_init(struct keeper *k);
 void keeper_oom_begin(struct keeper *k, struct keeper_slot *s); /* it is about to be made */
+void keeper_oom_sample(struct keeper *k);                       /* now and then */
 bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s);
 
 /* link.c and request.c - the other half of agentd. */

@@ -8,6 +8,8 @@
 
 #include "agentd/keeper/keeper.h"
 
+#define SAMPLE_AFTER (5 * KEEPER_SECOND) /* whoever was counted before was reaped by then */
+
 enum {
     OOM_PIDS = sizeof((struct keeper *)0)->oom_pids / sizeof(pid_t),
     RECORD_BYTES = 8192,
@@ -102,11 +104,29 @@ void keeper_oom_begin(struct keeper *k, struct keeper_slot *s)
         return;
     keeper_close(&k->oom_fd); /* we may have been moved */
     k->oom_fd = keeper_cgroup_open_memory();
-    s->oom_before = count_all(k);
+    s->oom_before = k->oom_sample = count_all(k);
+    k->oom_sampled = keeper_now();
 }
 
-/* Where the log cannot be read: one more of the cgroup that it shares with us was killed since
- * it began, and nobody else was found to have been that. */
+/* Who was counted so long ago was somebody's child, and says nothing of who ends now. */
+void keeper_oom_sample(struct keeper *k)
+{
+    int64_t now = keeper_now();
+
+    if (k->oom_is_told || now - k->oom_sampled < SAMPLE_AFTER)
+        return;
+    for (size_t i = 0; i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (s->oom_before >= 0 && s->oom_before < k->oom_sample)
+            s->oom_before = k->oom_sample;
+    }
+    k->oom_sample = count_all(k);
+    k->oom_sampled = now;
+}
+
+/* Where the log cannot be read: one more of the cgroup that it shares with us was killed
+ * lately, and nobody else was found to have been that. */
 static bool shared_cgroup_says_so(struct keeper *k, const struct keeper_slot *s)
 {
     if (k->oom_is_told || s->oom_before < 0 || count_all(k) <= s->oom_before)

@@ -125,6 +125,37 @@ START_TEST(who_is_killed_for_memory_is_told_from_who_is_killed)
 }
 END_TEST
 
+/* Where only a count tells: that of a child that was killed, and that the agent outlived, is
+ * not held against whoever kills the agent later. */
+START_TEST(who_has_lost_a_child_for_memory_is_not_killed_for_it_later)
+{
+    enum { RENEWALS = 3, APART_MS = 5100 };
+    struct hft_keeper *k = &keepers[HFT_KEEPER_NOBODY];
+    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE } };
+    pid_t pid;
+
+    if (!make_cage("memory") || !hft_keeper_begin(k, HFT_KEEPER_NOBODY))
+        return;
+    ck_assert_int_eq(write_cage("memory.limit_in_bytes", "33554432"), 0);
+    (void)write_cage("memory.swappiness", "0");
+    put_into_cage(k->hello.keeper_pid);
+    pid = hft_keeper_run(k, "a", "i1",
+                         "(ulimit -v 400000; exec tail /dev/zero); echo $? > $D/eaten; "
+                         "exec sleep 1000")
+              ->pid;
+    hft_keeper_wait_file(k, "eaten");
+    ck_assert_int_eq(hft_keeper_number(k, "eaten"), 128 + SIGKILL);
+    for (int i = 0; i < RENEWALS; i++) {
+        lease.head.id = ++k->last_id;
+        ck_assert_uint_eq(hft_keeper_raw(k, &lease, sizeof lease), AGENTD_CODE_OK);
+        hft_pass_until(hft_now() + APART_MS);
+    }
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_uint_eq(hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED)->exit.causes, 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* A record in the kernel's log, as the kernel would write it; each by a descriptor of its own,
  * since what comes by one is limited. */
 static void tell_log(const char *text)
@@ -266,6 +297,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, who_is_killed_for_memory_is_told_from_who_is_killed, 0,
                         HFT_KEEPER_MODES);
+    tcase_add_test(t, who_has_lost_a_child_for_memory_is_not_killed_for_it_later);
     tcase_add_loop_test(t, the_kernel_log_is_read_past_a_record_that_is_too_long, 0, MODES);
     tcase_add_loop_test(t, a_number_that_was_killed_for_memory_before_means_nothing, 0, MODES);
     tcase_add_test(t, who_survives_a_kill_is_told_and_ends_as_soon_as_it_can);
