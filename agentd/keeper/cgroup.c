@@ -21,15 +21,43 @@ static void pause_ms(long ms)
     (void)nanosleep(&(struct timespec){ .tv_nsec = ms * KEEPER_MS }, NULL);
 }
 
-bool keeper_cgroup_event(int cgroup_fd, const char *name)
+/* Only one in which nobody is left can be that. */
+static bool is_removed(int rc)
+{
+    return rc == -ENOENT || rc == -ENODEV;
+}
+
+/* 1 or 0; -errno when it cannot be read. */
+static int read_event(int cgroup_fd, const char *name)
 {
     char text[256];
     const char *found;
 
-    if (keeper_read_at(cgroup_fd, "cgroup.events", text, sizeof text) <= 0)
-        return false;
+    if (keeper_read_at(cgroup_fd, "cgroup.events", text, sizeof text) < 0)
+        return -errno;
     found = strstr(text, name);
     return found != NULL && strncmp(found + strlen(name), " 1", 2) == 0;
+}
+
+bool keeper_cgroup_is_populated(int cgroup_fd)
+{
+    int rc = read_event(cgroup_fd, "populated");
+
+    return rc != 0 && !is_removed(rc);
+}
+
+int keeper_cgroup_freeze(int cgroup_fd)
+{
+    int rc = keeper_write_at(cgroup_fd, "cgroup.freeze", "1");
+
+    return rc < 0 ? rc : read_event(cgroup_fd, "frozen") == 1;
+}
+
+bool keeper_cgroup_thaw(int cgroup_fd)
+{
+    int rc = keeper_write_at(cgroup_fd, "cgroup.freeze", "0");
+
+    return is_removed(rc) || (rc == 0 && read_event(cgroup_fd, "frozen") == 0);
 }
 
 /* The agent may have made cgroups of its own in it: calls for each of them. */
@@ -122,11 +150,11 @@ void keeper_cgroup_kill(int fd, bool again)
 
 static void empty(int fd)
 {
-    for (int i = 0; i < 1000 && keeper_cgroup_event(fd, "populated"); i++) {
+    for (int i = 0; i < 1000 && keeper_cgroup_is_populated(fd); i++) {
         keeper_cgroup_kill(fd, i > 0);
         pause_ms(10);
     }
-    if (keeper_cgroup_event(fd, "populated"))
+    if (keeper_cgroup_is_populated(fd))
         keeper_log("error", "event=unkillable what=cgroup");
     each_below(fd, MOST_DEEP, remove_one);
 }
@@ -349,6 +377,34 @@ int keeper_cgroup_enter(int cgroup_fd, pid_t pid)
 
     (void)snprintf(number, sizeof number, "%d", (int)pid);
     return keeper_write_at(cgroup_fd, "cgroup.procs", number);
+}
+
+/* Where it was made, or in a cgroup of its own below. */
+static bool is_inside(const struct keeper_slot *s)
+{
+    char path[32], text[2 * PATH_BYTES];
+    size_t len = strlen(s->a.who.instance);
+
+    (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)s->a.pid);
+    if (keeper_read_at(AT_FDCWD, path, text, sizeof text) <= 0)
+        return false;
+    const char *at = strstr(text, "0::/");
+    while (at != NULL && (at = strstr(at, s->a.who.instance)) != NULL) {
+        if (at[-1] == '/' && strchr("/\n", at[len]) != NULL)
+            return true;
+        at++;
+    }
+    return false;
+}
+
+bool keeper_cgroup_take_back(const struct keeper_slot *s)
+{
+    if (is_inside(s))
+        return true;
+    if (keeper_cgroup_enter(s->cgroup_fd, s->a.pid) == 0)
+        keeper_log("warn", "event=taken_back agent=%s pid=%d why=\"it had left its cgroup\"",
+                   s->a.who.agent, (int)s->a.pid);
+    return false;
 }
 
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s)

@@ -12,6 +12,7 @@
 
 #define RECORD_AFTER (50 * KEEPER_MS)
 #define RETRY_AFTER  (20 * KEEPER_MS)
+#define MEND_AFTER   (5 * KEEPER_SECOND) /* a disk that has no room */
 
 int keeper_scribe_start(struct keeper *k)
 {
@@ -40,13 +41,41 @@ int keeper_scribe_start(struct keeper *k)
     return 0;
 }
 
+/* What it was given last it may not have written. */
 void keeper_scribe_ended(struct keeper *k)
 {
+    for (size_t i = 0; i < k->slot_count; i++)
+        k->slots[i]->unrecorded = true;
+    k->lease_unrecorded = k->link_unrecorded = true;
     keeper_close(&k->scribe_fd);
     k->scribe = 0;
     k->scribe_at = keeper_now() + 100 * KEEPER_MS;
     if (!k->stopping)
         keeper_log("warn", "event=scribe_ended next_ms=100");
+}
+
+static void on_log_end(struct keeper_slot *s, const struct scribe_end *end)
+{
+    s->log_open = false;
+    keeper_copy(s->a.exit.output, sizeof s->a.exit.output, end->output);
+    keeper_close(&s->log_fds[0]);
+    keeper_close(&s->log_fds[1]);
+    if (s->gone_ns != 0)
+        s->look_at = 0;
+}
+
+/* Without a slot it was of the keeper itself. */
+static void on_not_written(struct keeper *k, struct keeper_slot *s)
+{
+    int64_t at = keeper_now() + MEND_AFTER;
+
+    if (s == NULL) {
+        k->lease_unrecorded = k->link_unrecorded = true;
+        k->record_at = at;
+        return;
+    }
+    s->unrecorded = s->is_put_off = true;
+    s->record_at = at;
 }
 
 void keeper_scribe_read(struct keeper *k)
@@ -61,14 +90,10 @@ void keeper_scribe_read(struct keeper *k)
             return;
         }
         struct keeper_slot *s = keeper_slot_by_key(k, end.key);
-        if (s == NULL || !s->log_open)
-            continue;
-        s->log_open = false;
-        keeper_copy(s->a.exit.output, sizeof s->a.exit.output, end.output);
-        keeper_close(&s->log_fds[0]);
-        keeper_close(&s->log_fds[1]);
-        if (s->gone_ns != 0)
-            s->look_at = 0;
+        if (end.not_written != 0 && (s != NULL || end.key == 0))
+            on_not_written(k, s);
+        else if (s != NULL && s->log_open)
+            on_log_end(s, &end);
     }
 }
 
@@ -99,10 +124,9 @@ static bool dictate(struct keeper *k, const struct scribe_order *order, const vo
            sendmsg(k->scribe_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-static bool put(struct keeper *k, enum scribe_kind kind, const char *name, const void *bytes,
-                size_t len)
+static bool put(struct keeper *k, const char *name, const void *bytes, size_t len)
 {
-    struct scribe_order order = { .kind = kind, .len = (uint32_t)len };
+    struct scribe_order order = { .kind = SCRIBE_PUT, .len = (uint32_t)len };
 
     keeper_copy(order.name, sizeof order.name, name);
     return dictate(k, &order, bytes, NULL);
@@ -121,18 +145,19 @@ static bool put_number(struct keeper *k, const char *name, intmax_t number)
     char text[32];
     int len = snprintf(text, sizeof text, "%jd\n", number);
 
-    return number == 0 ? drop(k, name) : put(k, SCRIBE_PUT, name, text, (size_t)len);
+    return number == 0 ? drop(k, name) : put(k, name, text, (size_t)len);
 }
 
 static bool record(struct keeper *k, struct keeper_slot *s)
 {
     static char buf[SCRIBE_PUT_MAX];
-    char name[AGENTD_ID_BYTES + 8];
+    struct scribe_order order = { .kind = SCRIBE_RECORD, .key = s->key };
 
-    (void)snprintf(name, sizeof name, "run/%s", s->a.who.instance);
+    (void)snprintf(order.name, sizeof order.name, "run/%s", s->a.who.instance);
     if (s->forgotten)
-        return drop(k, name);
-    return put(k, SCRIBE_RECORD, name, buf, keeper_state_encode(s, buf, sizeof buf));
+        return drop(k, order.name);
+    order.len = (uint32_t)keeper_state_encode(s, buf, sizeof buf);
+    return dictate(k, &order, buf, NULL);
 }
 
 static bool open_log(struct keeper *k, struct keeper_slot *s)
@@ -148,12 +173,13 @@ static bool open_log(struct keeper *k, struct keeper_slot *s)
 static bool is_record_due(const struct keeper *k, struct keeper_slot *s, int64_t now)
 {
     bool can_wait = (!s->released || s->forgotten) && !k->stopping;
+    bool is_put_off = s->is_put_off && !s->forgotten;
 
     if (!s->unrecorded && !s->forgotten)
         return false;
     if (s->record_at == 0)
         s->record_at = now + RECORD_AFTER;
-    return !can_wait || s->record_at <= now;
+    return (!can_wait && !is_put_off) || s->record_at <= now;
 }
 
 static bool flush_slot(struct keeper *k, struct keeper_slot *s, int64_t now)
@@ -167,7 +193,7 @@ static bool flush_slot(struct keeper *k, struct keeper_slot *s, int64_t now)
     if (is_record_due(k, s, now)) {
         if (!record(k, s))
             return false;
-        s->unrecorded = false;
+        s->unrecorded = s->is_put_off = false;
         s->record_at = 0;
     }
     return true;
@@ -180,7 +206,7 @@ static bool record_link(struct keeper *k)
     int len = snprintf(text, sizeof text, "%d %d\n", (int)k->link_failed, k->link_failed_code);
 
     if (!(k->link_failed == 0 ? drop(k, "link.failed")
-                              : put(k, SCRIBE_PUT, "link.failed", text, (size_t)len)))
+                              : put(k, "link.failed", text, (size_t)len)))
         return false;
     return put_number(k, "link.pid", k->link_ready ? k->link : 0);
 }
@@ -212,5 +238,7 @@ int64_t keeper_scribe_flush(struct keeper *k, int64_t now)
         next = s->record_at != 0 && s->record_at < next ? s->record_at : next;
         i++;
     }
+    if (k->record_at > now)
+        return k->record_at < next ? k->record_at : next;
     return flush_keeper(k) ? next : now + RETRY_AFTER;
 }

@@ -51,10 +51,16 @@ bool keeper_fence_has_passed(struct keeper *k)
     return has_passed(deadline, keeper_now());
 }
 
+/* Whom the link has ordered to stand, but who does not yet, the fence is for as well. */
+static bool may_run(const struct keeper_slot *s)
+{
+    return s->goal == GOAL_RUN ||
+           (s->goal == GOAL_STILL && s->freeze_since != 0 && s->a.fenced == 0);
+}
+
 static bool is_due(const struct keeper_slot *s)
 {
-    return s->a.fence != AGENTD_FENCE_HOLD && s->goal == GOAL_RUN && s->released &&
-           !s->main_gone;
+    return s->a.fence != AGENTD_FENCE_HOLD && may_run(s) && s->released && !s->main_gone;
 }
 
 static size_t fall(struct keeper *k)

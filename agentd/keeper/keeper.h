@@ -42,10 +42,11 @@ struct keeper_slot {
     bool forgotten;  /* the link does not want it any more; only its record is to be removed */
     bool unrecorded; /* its record on disk is older than the slot, ... */
     int64_t record_at;          /* ... and is written then; 0: not decided */
+    bool is_put_off;            /* not before then: it could not be written */
     uint32_t flags;             /* AGENTD_SPAWN_... */
     int64_t kill_at;            /* END: when its grace is over; KEEPER_NEVER */
     int64_t kill_latest;        /* ... however often it is extended */
-    int64_t freeze_since;       /* it is being stopped since then */
+    int64_t freeze_since;       /* it is being stopped since then; 0: it stands */
     int64_t kill_since;         /* SIGKILL is being sent since then; 0 */
     int64_t look_at;            /* when a frozen or ending tree is to be looked at again */
     int64_t gone_ns;            /* the whole tree was gone; its output may still be under way */
@@ -63,7 +64,8 @@ struct keeper_slot {
     uint64_t shim_start;
     int shim_fd;
     bool shim_gone;
-    int64_t oom_before; /* how many of our cgroup had been killed for memory; -1: unknown */
+    size_t oom_from;    /* how many the kernel log had named before it was made */
+    int64_t oom_before; /* how many of our cgroup were killed for memory before; -1: unknown */
     struct keeper_stopped *stopped;
     size_t stopped_count, stopped_cap;
 };
@@ -110,6 +112,8 @@ struct keeper {
     pid_t oom_pids[64]; /* that the kernel log named as killed for memory, a ring */
     size_t oom_count;
     int oom_fd;            /* counts those of our cgroup; -1 */
+    int64_t oom_sample;    /* that count, ... */
+    int64_t oom_sampled;   /* ... as it was then */
     bool oom_is_told;      /* the kernel log names them as we know them */
     int state_fd, lock_fd; /* the state directory, and its lock */
     int epoll_fd, signal_fd, fence_fd, kmsg_fd;
@@ -152,6 +156,7 @@ struct keeper {
     int scribe_fd;
     pid_t scribe;
     int64_t scribe_at; /* when to start the next one; KEEPER_NEVER: it runs */
+    int64_t record_at; /* our own files are not written before then: they could not be */
 
     struct hf_sdnotify service;
     enum keeper_service service_told;
@@ -248,8 +253,9 @@ void keeper_on_shim(struct keeper *k, struct keeper_slot *s);
 /* Looks at every process there is; stops or kills, as it comes by, those of the trees that are
  * to be looked at now. */
 void keeper_scan(struct keeper *k, int64_t now);
-bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s); /* true: stands still */
-bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s);   /* true: runs */
+/* True: it stands still. Else it may run on, or it can only end what it does in the kernel. */
+bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run);
+bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s); /* true: runs */
 /* How many were left to be killed, 0 when the tree is gone; in a cgroup, kills them. */
 size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s);
 /* SIGKILL to everything under a process, but not to itself; returns how many that were. */
@@ -261,7 +267,12 @@ void keeper_cgroup_done(struct keeper *k);
 int keeper_cgroup_make(struct keeper *k, struct keeper_slot *s, const struct agentd_spawn *m);
 int keeper_cgroup_enter(int cgroup_fd, pid_t pid);
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s);
-bool keeper_cgroup_event(int cgroup_fd, const char *name); /* "populated", "frozen" */
+bool keeper_cgroup_is_populated(int cgroup_fd); /* so is one that cannot be read */
+/* 1: all in it stand, as the kernel says; 0: it is told to; -errno: it could not be told. */
+int keeper_cgroup_freeze(int cgroup_fd);
+bool keeper_cgroup_thaw(int cgroup_fd); /* true: they run, as the kernel says */
+/* Somebody may have moved the first process elsewhere: false, and it is moved back. */
+bool keeper_cgroup_take_back(const struct keeper_slot *s);
 /* All in it at once, but for those whose first thread is gone: the kernel sends the signal to
  * that alone. They are for the second time. */
 void keeper_cgroup_kill(int cgroup_fd, bool again);
@@ -279,6 +290,7 @@ void keeper_fence_check(struct keeper *k);
 /* oom.c - was it the kernel, for memory? */
 void keeper_oom_init(struct keeper *k);
 void keeper_oom_begin(struct keeper *k, struct keeper_slot *s); /* it is about to be made */
+void keeper_oom_sample(struct keeper *k);                       /* now and then */
 bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s);
 
 /* link.c and request.c - the other half of agentd. */

@@ -157,14 +157,26 @@ static void reaped(struct keeper *k, pid_t pid, int status, const struct rusage 
     }
 }
 
+/* An agent can stop its shim, which then neither tells its end nor ends itself. */
+static void continue_shim(const struct keeper *k, pid_t pid)
+{
+    for (size_t i = 0; i < k->slot_count; i++) {
+        if (k->slots[i]->shim == pid && !k->slots[i]->shim_gone)
+            (void)kill(pid, SIGCONT); /* not reaped yet, so it is still that process */
+    }
+}
+
 static void reap(struct keeper *k)
 {
     struct rusage ru;
     int status;
     pid_t pid;
 
-    for (int i = 0; (pid = wait4(-1, &status, WNOHANG, &ru)) > 0; i++) {
-        reaped(k, pid, status, &ru);
+    for (int i = 0; (pid = wait4(-1, &status, WNOHANG | WUNTRACED, &ru)) > 0; i++) {
+        if (WIFSTOPPED(status))
+            continue_shim(k, pid);
+        else
+            reaped(k, pid, status, &ru);
         if (i < REAP_MAX)
             continue;
         (void)kill(k->pid, SIGCHLD); /* more next turn */
@@ -303,6 +315,7 @@ static void end(struct keeper *k)
     k->link = 0;
     k->link_failed = 0;
     k->link_unrecorded = true;
+    k->record_at = 0;
     (void)keeper_scribe_flush(k, keeper_now());
     keeper_close(&k->scribe_fd);
     wait_for(k->scribe, 3);

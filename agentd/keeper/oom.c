@@ -8,6 +8,14 @@
 
 #include "agentd/keeper/keeper.h"
 
+#define SAMPLE_AFTER (5 * KEEPER_SECOND) /* whoever was counted before was reaped by then */
+
+enum {
+    OOM_PIDS = sizeof((struct keeper *)0)->oom_pids / sizeof(pid_t),
+    RECORD_BYTES = 8192,
+    RECORDS_MAX = 65536, /* more than any kernel keeps */
+};
+
 /* The log has numbers of the first pid namespace. */
 static bool is_in_first_namespace(void)
 {
@@ -22,29 +30,45 @@ void keeper_oom_init(struct keeper *k)
 {
     k->oom_fd = -1;
     k->kmsg_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (k->kmsg_fd >= 0 && lseek(k->kmsg_fd, 0, SEEK_END) < 0)
+    if (!is_in_first_namespace() || lseek(k->kmsg_fd, 0, SEEK_END) < 0)
         keeper_close(&k->kmsg_fd);
-    k->oom_is_told = k->kmsg_fd >= 0 && is_in_first_namespace();
+    k->oom_is_told = k->kmsg_fd >= 0;
 }
 
-/* One record per read; a reader that was overrun gets EPIPE once. */
-static void read_kernel_log(struct keeper *k)
+/* One record per read. A reader that was overrun gets EPIPE once, and EINVAL for a record that
+ * is too long; both go on with the next. Returns whether none was lost. */
+static bool read_kernel_log(struct keeper *k)
 {
-    char record[1024];
+    static const char KILLED[] = "Killed process ";
+    char record[RECORD_BYTES];
+    bool is_whole = true;
 
-    for (int i = 0; i < 4096 && k->kmsg_fd >= 0; i++) {
+    for (int i = 0; i < RECORDS_MAX && k->kmsg_fd >= 0; i++) {
         ssize_t len = read(k->kmsg_fd, record, sizeof record - 1);
 
-        if (len < 0 && errno == EPIPE)
+        if (len < 0 && (errno == EPIPE || errno == EINVAL)) {
+            is_whole = false;
             continue;
+        }
         if (len <= 0)
-            return;
+            return is_whole;
         record[len] = '\0';
-        const char *found = strstr(record, "Killed process ");
+        const char *found = strstr(record, KILLED);
         if (found != NULL)
-            k->oom_pids[k->oom_count++ % (sizeof k->oom_pids / sizeof k->oom_pids[0])] =
-                (pid_t)strtol(found + strlen("Killed process "), NULL, 10);
+            k->oom_pids[k->oom_count++ % OOM_PIDS] =
+                (pid_t)strtol(found + strlen(KILLED), NULL, 10);
     }
+    return false;
+}
+
+/* Of those since it was about to be made: numbers are used again. */
+static bool is_named(const struct keeper *k, const struct keeper_slot *s)
+{
+    for (size_t i = 0; i < OOM_PIDS && i < k->oom_count - s->oom_from; i++) {
+        if (k->oom_pids[(k->oom_count - 1 - i) % OOM_PIDS] == s->a.pid)
+            return true;
+    }
+    return false;
 }
 
 static int64_t count_in(const char *text)
@@ -74,15 +98,35 @@ static int64_t count_all(const struct keeper *k)
 
 void keeper_oom_begin(struct keeper *k, struct keeper_slot *s)
 {
+    (void)read_kernel_log(k);
+    s->oom_from = k->oom_count;
     if (k->oom_is_told)
         return;
     keeper_close(&k->oom_fd); /* we may have been moved */
     k->oom_fd = keeper_cgroup_open_memory();
-    s->oom_before = count_all(k);
+    s->oom_before = k->oom_sample = count_all(k);
+    k->oom_sampled = keeper_now();
 }
 
-/* Where the log cannot be read: one more of the cgroup that it shares with us was killed since
- * it began, and nobody else was found to have been that. */
+/* Who was counted so long ago was somebody's child, and says nothing of who ends now. */
+void keeper_oom_sample(struct keeper *k)
+{
+    int64_t now = keeper_now();
+
+    if (k->oom_is_told || now - k->oom_sampled < SAMPLE_AFTER)
+        return;
+    for (size_t i = 0; i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (s->oom_before >= 0 && s->oom_before < k->oom_sample)
+            s->oom_before = k->oom_sample;
+    }
+    k->oom_sample = count_all(k);
+    k->oom_sampled = now;
+}
+
+/* Where the log cannot be read: one more of the cgroup that it shares with us was killed
+ * lately, and nobody else was found to have been that. */
 static bool shared_cgroup_says_so(struct keeper *k, const struct keeper_slot *s)
 {
     if (k->oom_is_told || s->oom_before < 0 || count_all(k) <= s->oom_before)
@@ -98,10 +142,11 @@ bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s)
 
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return false;
-    read_kernel_log(k);
-    for (size_t i = 0; i < sizeof k->oom_pids / sizeof k->oom_pids[0]; i++) {
-        if (k->oom_pids[i] == s->a.pid)
-            return true;
-    }
+    bool is_whole = read_kernel_log(k);
+    if (is_named(k, s))
+        return true;
+    /* A count of its cgroup may be of a child that was killed before. */
+    if (k->oom_is_told && is_whole)
+        return false;
     return own_cgroup_says_so(s) || shared_cgroup_says_so(k, s);
 }

@@ -29,6 +29,7 @@ static uint32_t on_lease(struct keeper *k, const void *data, const char **ret_wh
     if (m->lease.lease_id != k->lease.lease_id)
         k->lease_unrecorded = true;
     k->lease = m->lease;
+    keeper_oom_sample(k); /* renewals come steadily, and wake us anyway */
     k->lost_lease_id = 0; /* whoever has a new one has dealt with the old one */
     return AGENTD_CODE_OK;
 }

@@ -49,7 +49,7 @@ struct scribe {
 };
 
 /* Nobody waits for a disk that has no room, and nobody ends because of it: what is not written
- * is lost, and that is said once. */
+ * of a log is lost, and that is said once. */
 static void tell_written(struct scribe *b, bool is_written, const char *name)
 {
     int error = errno;
@@ -69,6 +69,16 @@ static void tell_written(struct scribe *b, bool is_written, const char *name)
                    name, strerror(error));
     b->has_failed = true;
     b->failed = now;
+}
+
+/* The keeper has what should be there, and will bring it again. */
+static void answer(struct scribe *b, const struct scribe_order *order, bool is_written)
+{
+    const struct scribe_end end = { .key = order->key, .not_written = 1 };
+
+    tell_written(b, is_written, order->name);
+    if (!is_written)
+        (void)send(b->keeper_fd, &end, sizeof end, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void open_file(struct scribe *b, struct log *log)
@@ -248,7 +258,7 @@ static void put(struct scribe *b, const struct scribe_order *order)
     bool is_written = fd >= 0 && write(fd, order + 1, order->len) == (ssize_t)order->len &&
                       renameat(b->state_fd, path, b->state_fd, order->name) == 0;
 
-    tell_written(b, is_written, order->name);
+    answer(b, order, is_written);
     keeper_close(&fd);
 }
 
@@ -263,7 +273,7 @@ static void record(struct scribe *b, const struct scribe_order *order)
 
     bool is_written = fd >= 0 && write(fd, order + 1, order->len) == (ssize_t)order->len;
 
-    tell_written(b, is_written, order->name);
+    answer(b, order, is_written);
     if (is_written && fstat(fd, &st) == 0 && st.st_size > (off_t)order->len)
         (void)!ftruncate(fd, (off_t)order->len);
     keeper_close(&fd);

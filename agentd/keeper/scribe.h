@@ -19,15 +19,17 @@ enum scribe_kind {
 
 struct scribe_order {
     uint32_t kind;
-    uint32_t key;   /* of LOG: names it in its end */
+    uint32_t key;   /* of LOG, PUT and RECORD: names it in the answer */
     uint32_t flags; /* of LOG: AGENTD_SPAWN_PASS_OUTPUT */
     uint32_t len;   /* of PUT and RECORD: bytes that follow */
     char name[AGENTD_NAME_BYTES + 8];
 };
 
-/* scribe -> keeper: nobody holds the other ends of those pipes any more. */
+/* scribe -> keeper: nobody holds the other ends of those pipes any more, or a file could not be
+ * written. */
 struct scribe_end {
     uint32_t key;
+    uint32_t not_written;             /* 1: it is about a PUT or a RECORD */
     char output[AGENTD_OUTPUT_BYTES]; /* the last of it, as text */
 };
 

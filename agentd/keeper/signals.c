@@ -37,6 +37,7 @@ int keeper_signals_open(struct keeper *k)
 {
     sigset_t set;
 
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would take every status with it */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     for (int number = 1; number <= SIGRTMAX; number++) {

@@ -261,15 +261,18 @@ static void kill_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 
 static void freeze_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 {
-    if (!keeper_tree_freeze(k, s)) {
+    bool may_run;
+
+    if (!keeper_tree_freeze(k, s, &may_run)) {
         s->look_at = soon(now);
-        /* What is in a cgroup cannot run on once that is told to freeze. */
-        if (s->cgroup_fd < 0 && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
+        if (s->freeze_since == 0)
+            s->freeze_since = now;
+        if (may_run && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
             keeper_slot_kill(k, s, AGENTD_CAUSE_FENCED);
         return;
     }
     s->look_at = s->cgroup_fd < 0 ? now + LOOK_STILL : KEEPER_NEVER;
-    s->freeze_since = now;
+    s->freeze_since = 0;
     if (s->a.state == AGENTD_STATE_FROZEN)
         return;
     s->a.frozen_ns = now;
@@ -330,6 +333,7 @@ int64_t keeper_settle(struct keeper *k, int64_t now)
         else
             thaw_on(k, s, now);
         next = s->look_at < next ? s->look_at : next;
+        next = s->kill_at < next ? s->kill_at : next;
     }
     return next;
 }

@@ -113,6 +113,12 @@ static bool read_parent(const struct keeper_process *child, struct keeper_proces
            again.start_time == child->start_time && again.ppid == child->ppid;
 }
 
+/* Then somebody may be there whom we could not look at. */
+static bool is_for_want(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 /* Whoever stands above it, as far up as this scan does not know. A process may move while we
  * look, when its parent ends. */
 static int32_t find_owner(const struct search *search, struct keeper_process process)
@@ -134,6 +140,7 @@ static int32_t find_owner(const struct search *search, struct keeper_process pro
                 return known->owner;
             process = parent;
         } else if (++tries > 8 || !keeper_read_stat(process.pid, &process)) {
+            search->scan->is_cut |= is_for_want(errno);
             return OWNER_NONE;
         }
     }
@@ -154,7 +161,7 @@ static void visit(pid_t pid, void *arg)
             search->act(search, &process, pidfd);
         if (!add(search->scan, &process))
             search->scan->is_cut = true;
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+    } else if (is_for_want(errno)) {
         search->scan->is_cut = true;
     }
     keeper_close(&pidfd);
@@ -273,13 +280,14 @@ static int32_t index_of(const struct keeper *k, const struct keeper_slot *s)
     return OWNER_NONE;
 }
 
-/* Those who have ended need not be remembered. */
-static void forget_unseen(struct keeper_slot *s)
+/* Those who have ended need not be remembered. Who was not looked at, in a scan that was cut,
+ * may not have: found anew, it would be taken for one that had stopped itself. */
+static void forget_unseen(struct keeper_slot *s, bool is_cut)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < s->stopped_count; i++) {
-        if (!s->stopped[i].is_seen)
+        if (!s->stopped[i].is_seen && !is_cut)
             continue;
         s->stopped[kept] = s->stopped[i];
         s->stopped[kept++].is_seen = false;
@@ -296,32 +304,38 @@ static bool have_all_stopped(struct keeper *k, struct keeper_slot *s)
         if (k->scan.list[i].owner == index && !k->scan.list[i].is_still)
             still = false;
     }
-    forget_unseen(s);
+    forget_unseen(s, k->scan.is_cut);
     return still;
 }
 
-bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s)
+bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run)
 {
-    if (s->cgroup_fd < 0)
-        return have_all_stopped(k, s);
-    (void)keeper_write_at(s->cgroup_fd, "cgroup.freeze", "1");
-    return keeper_cgroup_event(s->cgroup_fd, "frozen") ||
-           !keeper_cgroup_event(s->cgroup_fd, "populated");
+    if (s->cgroup_fd < 0) {
+        *ret_may_run = !have_all_stopped(k, s);
+        return !*ret_may_run;
+    }
+    int rc = keeper_cgroup_freeze(s->cgroup_fd);
+    bool is_inside = keeper_cgroup_take_back(s);
+    *ret_may_run = rc < 0 || !is_inside;
+    return rc == 1 && is_inside;
 }
 
 bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s)
 {
+    size_t kept = 0;
+
     (void)k;
-    if (s->cgroup_fd >= 0) {
-        (void)keeper_write_at(s->cgroup_fd, "cgroup.freeze", "0");
-        return !keeper_cgroup_event(s->cgroup_fd, "frozen");
-    }
+    if (s->cgroup_fd >= 0)
+        return keeper_cgroup_thaw(s->cgroup_fd);
     for (size_t i = 0; i < s->stopped_count; i++) {
-        if (!s->stopped[i].was_stopped)
-            (void)keeper_signal(s->stopped[i].pid, s->stopped[i].start_time, SIGCONT);
+        errno = 0;
+        if (!s->stopped[i].was_stopped &&
+            !keeper_signal(s->stopped[i].pid, s->stopped[i].start_time, SIGCONT) &&
+            is_for_want(errno))
+            s->stopped[kept++] = s->stopped[i];
     }
-    s->stopped_count = 0;
-    return true;
+    s->stopped_count = kept;
+    return kept == 0;
 }
 
 static size_t count_lines(int dir_fd, const char *name)
@@ -348,7 +362,9 @@ size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
     size_t count = 0;
 
     if (s->cgroup_fd >= 0) {
-        if (!keeper_cgroup_event(s->cgroup_fd, "populated"))
+        if (!s->main_gone)
+            send_to(s->pidfd, SIGKILL); /* it may have left its cgroup */
+        if (!keeper_cgroup_is_populated(s->cgroup_fd))
             return 0;
         count = count_lines(s->cgroup_fd, "cgroup.procs");
         keeper_cgroup_kill(s->cgroup_fd, s->kill_since != 0);

@@ -1,10 +1,14 @@
 /* Links, keepers, shims and agents that die, in every mode: nothing is lost, nobody stays. */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,6 +215,27 @@ START_TEST(agent_that_kills_its_shim_ends)
 }
 END_TEST
 
+/* Whether it ends itself then or is to be ended. */
+START_TEST(agent_that_stops_its_shim_ends_as_any_other)
+{
+    const struct agentd_agent *a;
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", "kill -STOP $PPID; exit 3");
+    (void)hft_keeper_run(k, "b", "i2", "kill -STOP $PPID; echo 1 > $D/done; sleep 1000");
+    hft_keeper_wait_file(k, "done");
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "b", "i2"), AGENTD_CODE_OK);
+    a = hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_ASKED);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 3);
+    ck_assert_uint_eq(a->exit.causes, 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* Its first process ends with the shim, and comes to the keeper, which was its parent's. */
 START_TEST(who_loses_its_shim_has_a_status)
 {
@@ -362,13 +387,105 @@ START_TEST(killed_scribe_is_replaced)
 }
 END_TEST
 
+static bool is_recorded(void *arg)
+{
+    char path[HFT_PATH_MAX + 64];
+    struct stat st;
+
+    (void)snprintf(path, sizeof path, "%s/run/%s", k->state, (const char *)arg);
+    return stat(path, &st) == 0 && st.st_size >= (off_t)sizeof(struct agentd_agent);
+}
+
+static pid_t find_scribe(void)
+{
+    char command[128];
+    HFT_CLEANUP_OUTPUT struct hft_output out;
+
+    (void)snprintf(command, sizeof command,
+                   "ps --ppid %d -o pid=,comm= | awk '/scribe/{print $1}'",
+                   (int)k->hello.keeper_pid);
+    hft_process_run((const char *[]){ "sh", "-c", command, NULL }, NULL, &out);
+    return (pid_t)strtol(out.out, NULL, 10);
+}
+
+/* It had orders that it did not come to. Nothing else changes that would be written. */
+START_TEST(what_a_killed_scribe_had_to_write_is_written_by_the_next)
+{
+    pid_t scribe;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    scribe = find_scribe();
+    ck_assert_int_gt(scribe, 0);
+    ck_assert_int_eq(kill(scribe, SIGSTOP), 0);
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert_int_eq(kill(scribe, SIGKILL), 0);
+    hft_wait_or_fail(is_recorded, (void *)"i1", LONG_MS, "the record of an agent");
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* As a disk of its own, which only this test and what it starts see. */
+static bool mount_state(void)
+{
+    if (unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        mount("state", k->state, "tmpfs", 0, "size=256k,mode=700") == 0)
+        return true;
+    hft_skip("no disk can be made here: %s", strerror(errno));
+    return false;
+}
+
+static void fill_state(bool full)
+{
+    char path[HFT_PATH_MAX + 64], block[4096] = { 1 };
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/filler", k->state);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    while (full && write(fd, block, sizeof block) > 0)
+        ;
+    ck_assert(!full || errno == ENOSPC);
+    ck_assert_int_eq(close(fd), 0);
+}
+
+START_TEST(what_found_no_room_is_written_when_there_is_some)
+{
+    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE },
+                                  .lease = { 4711, 15000, 99, 3 } };
+
+    if (!hft_keeper_can((enum hft_keeper_mode)_i))
+        return;
+    hft_keeper_init(k, (enum hft_keeper_mode)_i);
+    if (geteuid() != 0 || !mount_state())
+        return;
+    hft_keeper_start(k);
+    hft_keeper_extend(k, 60000);
+    fill_state(true);
+    send_lease(&lease);
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    /* The scribe takes one after the other. */
+    (void)hft_keeper_run(k, "b", "i2", "echo lost");
+    (void)hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert(!is_recorded((void *)"i1"));
+    ck_assert_int_eq(hft_keeper_number(k, "state/lease"), 0);
+    fill_state(false);
+    hft_wait_or_fail(is_recorded, (void *)"i1", LONG_MS, "the record of an agent");
+    hft_keeper_wait_file(k, "state/lease");
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *link = tcase_create("link");
     TCase *crash = tcase_create("crash");
+    TCase *written = tcase_create("written");
 
     tcase_set_timeout(link, 60);
     tcase_set_timeout(crash, 60);
+    tcase_set_timeout(written, 60);
     tcase_add_loop_test(link, next_link_is_handed_everything, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(link, malformed_messages_are_answered, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(link, signals_are_told_and_shutdown_gives_the_code, 0,
@@ -378,8 +495,14 @@ int main(void)
     tcase_add_loop_test(crash, after_a_crash_of_both_the_next_keeper_cleans_up, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, agent_that_kills_its_shim_ends, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, agent_that_stops_its_shim_ends_as_any_other, 0,
+                        HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, who_loses_its_shim_has_a_status, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, killed_scribe_is_replaced, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(written, what_a_killed_scribe_had_to_write_is_written_by_the_next, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(written, what_found_no_room_is_written_when_there_is_some, 0,
+                        HFT_KEEPER_NOBODY);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
-    return hft_suite_run("keeper: crash", link, crash, NULL);
+    return hft_suite_run("keeper: crash", link, crash, written, NULL);
 }

@@ -1,11 +1,14 @@
 /* A cgroup that a service manager has given away (systemd's Delegate=) is divided: the keeper
- * in one half, the agents in the other, so that controllers can be given to them. */
+ * in one half, the agents in the other, so that controllers can be given to them. And one that
+ * a process was moved out of is its own nonetheless. */
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -170,6 +173,47 @@ START_TEST(any_other_cgroup_is_left_as_it_is)
 }
 END_TEST
 
+static void move_out(pid_t pid)
+{
+    char path[PATH_SIZE + 16];
+
+    ck_assert(find_mount(path));
+    (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/cgroup.procs");
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_gt(fprintf(file, "%d", (int)pid), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    HF_CLEANUP_FREE char *at = cgroup_of(pid);
+    ck_assert_ptr_null(strstr(at, "i1"));
+}
+
+/* A login, or a scope of systemd, takes a process elsewhere. */
+START_TEST(who_was_moved_elsewhere_is_stopped_and_killed_all_the_same)
+{
+    const struct agentd_agent *a;
+    pid_t pid;
+
+    if (!hft_keeper_begin(k, HFT_KEEPER_CGROUP))
+        return;
+    pid = hft_keeper_run(k, "a", "i1", "while :; do :; done")->pid;
+    move_out(pid);
+    hft_keeper_extend(k, -1);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    HF_CLEANUP_FREE char *at = cgroup_of(pid);
+    ck_assert_ptr_nonnull(strstr(at, "/i1"));
+    ck_assert_int_eq(hft_process_state(pid), 'S'); /* as the freezer lets it sleep */
+    hft_keeper_extend(k, 60000);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    move_out(pid);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", "i1"), AGENTD_CODE_OK);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("delegated");
@@ -178,5 +222,6 @@ int main(void)
     tcase_add_loop_test(t, a_cgroup_that_was_given_away_is_divided, 0,
                         sizeof MARKS / sizeof MARKS[0]);
     tcase_add_test(t, any_other_cgroup_is_left_as_it_is);
+    tcase_add_test(t, who_was_moved_elsewhere_is_stopped_and_killed_all_the_same);
     return hft_suite_run("keeper: delegated", t, NULL);
 }

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "support/keeper.h"
 #include "support/suite.h"
+#include "support/text.h"
 #include "support/wait.h"
 
 enum { MODES = 2 }; /* a cgroup and a shim */
@@ -124,6 +125,120 @@ START_TEST(who_is_killed_for_memory_is_told_from_who_is_killed)
 }
 END_TEST
 
+/* Where only a count tells: that of a child that was killed, and that the agent outlived, is
+ * not held against whoever kills the agent later. */
+START_TEST(who_has_lost_a_child_for_memory_is_not_killed_for_it_later)
+{
+    enum { RENEWALS = 3, APART_MS = 5100 };
+    struct hft_keeper *k = &keepers[HFT_KEEPER_NOBODY];
+    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE } };
+    pid_t pid;
+
+    if (!make_cage("memory") || !hft_keeper_begin(k, HFT_KEEPER_NOBODY))
+        return;
+    ck_assert_int_eq(write_cage("memory.limit_in_bytes", "33554432"), 0);
+    (void)write_cage("memory.swappiness", "0");
+    put_into_cage(k->hello.keeper_pid);
+    pid = hft_keeper_run(k, "a", "i1",
+                         "(ulimit -v 400000; exec tail /dev/zero); echo $? > $D/eaten; "
+                         "exec sleep 1000")
+              ->pid;
+    hft_keeper_wait_file(k, "eaten");
+    ck_assert_int_eq(hft_keeper_number(k, "eaten"), 128 + SIGKILL);
+    for (int i = 0; i < RENEWALS; i++) {
+        lease.head.id = ++k->last_id;
+        ck_assert_uint_eq(hft_keeper_raw(k, &lease, sizeof lease), AGENTD_CODE_OK);
+        hft_pass_until(hft_now() + APART_MS);
+    }
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_uint_eq(hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED)->exit.causes, 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* A record in the kernel's log, as the kernel would write it; each by a descriptor of its own,
+ * since what comes by one is limited. */
+static void tell_log(const char *text)
+{
+    HF_CLEANUP_FD int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_gt(write(fd, text, strlen(text)), 0);
+}
+
+static void tell_log_killed(pid_t pid)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof text, "<6>Killed process %d (of a test)\n", (int)pid);
+    tell_log(text);
+}
+
+static bool has_log(void)
+{
+    char name[64] = "";
+
+    if (access("/dev/kmsg", R_OK | W_OK) == 0 &&
+        readlink("/proc/self/ns/pid", name, sizeof name - 1) > 0 &&
+        strcmp(name, "pid:[4026531836]") == 0)
+        return true;
+    hft_skip("no kernel log that tells of our processes");
+    return false;
+}
+
+START_TEST(the_kernel_log_is_read_past_a_record_that_is_too_long)
+{
+    struct hft_keeper *k = &keepers[0];
+    char record[900] = "<6>";
+    pid_t pid;
+
+    if (!has_log() || !hft_keeper_begin(k, _i))
+        return;
+    pid = hft_keeper_run(k, "a", "i1", "exec sleep 1000")->pid;
+    memset(record + 3, 1, sizeof record - 4); /* each is read as four */
+    record[sizeof record - 2] = '\n';
+    tell_log(record);
+    tell_log_killed(pid);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_uint_eq(hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED)->exit.causes,
+                      AGENTD_CAUSE_OOM);
+    hft_keeper_done(k);
+}
+END_TEST
+
+static pid_t last_number(void)
+{
+    HF_CLEANUP_FREE char *text = hft_read_text("/proc/loadavg", NULL);
+
+    return (pid_t)strtol(strrchr(text, ' '), NULL, 10);
+}
+
+START_TEST(a_number_that_was_killed_for_memory_before_means_nothing)
+{
+    enum { AHEAD = 60, TRIES = 20 }; /* others take numbers, too */
+    struct hft_keeper *k = &keepers[0];
+    const struct agentd_agent *a = NULL;
+    pid_t last = 0, pid = 0;
+    char instance[16];
+
+    if (!has_log() || !hft_keeper_begin(k, _i))
+        return;
+    for (int i = 0; i < TRIES && (pid <= last || pid > last + AHEAD); i++) {
+        (void)snprintf(instance, sizeof instance, "n%d", i);
+        last = last_number();
+        for (int ahead = 1; ahead <= AHEAD; ahead++)
+            tell_log_killed(last + ahead);
+        pid = hft_keeper_run(k, "a", instance, "exec sleep 1000")->pid;
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        a = hft_keeper_wait(k, instance, AGENTD_STATE_ENDED);
+        ck_assert_uint_eq(a->exit.causes, 0);
+        ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", instance), AGENTD_CODE_OK);
+    }
+    ck_assert_msg(pid > last && pid <= last + AHEAD, "others took all numbers");
+    hft_keeper_done(k);
+}
+END_TEST
+
 static bool is_frozen(void *arg)
 {
     char path[256], text[16] = "";
@@ -182,6 +297,9 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, who_is_killed_for_memory_is_told_from_who_is_killed, 0,
                         HFT_KEEPER_MODES);
+    tcase_add_test(t, who_has_lost_a_child_for_memory_is_not_killed_for_it_later);
+    tcase_add_loop_test(t, the_kernel_log_is_read_past_a_record_that_is_too_long, 0, MODES);
+    tcase_add_loop_test(t, a_number_that_was_killed_for_memory_before_means_nothing, 0, MODES);
     tcase_add_test(t, who_survives_a_kill_is_told_and_ends_as_soon_as_it_can);
     code = hft_suite_run("keeper: evidence", t, NULL);
     open_cage("memory");

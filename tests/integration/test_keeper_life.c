@@ -440,6 +440,31 @@ START_TEST(who_needs_longer_to_end_is_given_it)
 }
 END_TEST
 
+/* Nothing else happens meanwhile that could remind the keeper of it. */
+START_TEST(who_is_frozen_while_it_is_to_end_has_no_more_time_than_before)
+{
+    enum { GRACE_MS = 500 };
+    struct hft_ticker ticker;
+    hf_ms began, took;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    hft_ticker_start(&ticker);
+    (void)hft_keeper_run(k, "a", "i1", "trap '' TERM; echo 1 > $D/begun; sleep 1000");
+    hft_keeper_wait_file(k, "begun");
+    hft_ticker_mark(&ticker);
+    began = hft_now();
+    ck_assert_uint_eq(hft_keeper_end(k, "a", "i1", GRACE_MS), AGENTD_CODE_OK);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    took = hft_now() - began;
+    ck_assert_int_ge(took, GRACE_MS);
+    ck_assert_int_le(took, GRACE_MS + 400 + hft_ticker_stall(&ticker));
+    hft_ticker_stop(&ticker);
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *life = tcase_create("life");
@@ -458,6 +483,8 @@ int main(void)
     tcase_add_loop_test(life, nothing_of_the_keeper_is_inherited, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, end_asks_first, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, who_needs_longer_to_end_is_given_it, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(life, who_is_frozen_while_it_is_to_end_has_no_more_time_than_before, 0,
+                        HFT_KEEPER_MODES);
     tcase_add_loop_test(life, one_process_per_agent, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, user_is_taken_on, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(life, output_is_bounded_and_one_flood_does_not_hold_up_others, 0,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/keeper.h"
@@ -139,6 +140,27 @@ START_TEST(nobody_who_stands_still_is_woken)
 }
 END_TEST
 
+/* Whoever starts agentd may leave it that, through an exec; the kernel would reap its children.
+ */
+START_TEST(ends_are_seen_by_a_keeper_that_inherited_an_ignored_sigchld)
+{
+    struct agentd_agent *a;
+
+    if (!hft_keeper_can((enum hft_keeper_mode)_i))
+        return;
+    hft_keeper_init(k, (enum hft_keeper_mode)_i);
+    (void)signal(SIGCHLD, SIG_IGN);
+    hft_keeper_start(k);
+    (void)signal(SIGCHLD, SIG_DFL);
+    hft_keeper_extend(k, 60000);
+    (void)hft_keeper_run(k, "a", "i1", "exit 7");
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, 0);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 7);
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* The link that was told to stop may die before it has. */
 START_TEST(the_next_link_is_told_to_stop_as_well)
 {
@@ -165,6 +187,8 @@ int main(void)
     tcase_add_loop_test(t, no_signal_but_those_of_the_link_touches_agentd_or_its_agents, 0,
                         HFT_KEEPER_MODES);
     tcase_add_test(t, nobody_who_stands_still_is_woken);
+    tcase_add_loop_test(t, ends_are_seen_by_a_keeper_that_inherited_an_ignored_sigchld, 0,
+                        HFT_KEEPER_MODES);
     tcase_add_test(t, the_next_link_is_told_to_stop_as_well);
     return hft_suite_run("keeper: signals", t, NULL);
 }

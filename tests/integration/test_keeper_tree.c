@@ -1,11 +1,17 @@
 /* Whatever an agent left behind ends, stops and goes on with it, and the fence falls on time.
  */
 #include <check.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "support/keeper.h"
 #include "support/suite.h"
 #include "support/ticker.h"
@@ -198,6 +204,92 @@ START_TEST(fence_falls_on_time_while_the_link_is_stopped)
 }
 END_TEST
 
+struct awake {
+    pid_t pid;
+    int64_t switches;
+};
+
+/* How often it was given a processor; -1: it is gone. */
+static int64_t switches_of(pid_t pid)
+{
+    static const char LABEL[] = "\nvoluntary_ctxt_switches:";
+    char path[64], text[4096] = "";
+    HF_CLEANUP_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *found =
+        fd >= 0 && read(fd, text, sizeof text - 1) > 0 ? strstr(text, LABEL) : NULL;
+    return found != NULL ? strtoll(found + strlen(LABEL), NULL, 10) : -1;
+}
+
+/* It ran, and was stopped once more. */
+static bool is_stopped_again(void *arg)
+{
+    const struct awake *awake = arg;
+
+    return hft_process_state(awake->pid) == 'T' && switches_of(awake->pid) > awake->switches;
+}
+
+/* Somebody continues one whom the fence has stopped: that is no reason to kill it. */
+START_TEST(who_is_woken_behind_the_fence_is_stopped_again)
+{
+    struct awake awake;
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    extend_and_spawn("a", "i1", AGENTD_FENCE_FREEZE, "exec sleep 1000");
+    hft_keeper_extend(k, -1);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
+    awake.pid = hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN)->pid;
+    for (int round = 0; round < 3; round++) {
+        awake.switches = switches_of(awake.pid);
+        ck_assert_int_eq(kill(awake.pid, SIGCONT), 0);
+        hft_wait_or_fail(is_stopped_again, &awake, LONG_MS, "a process to be stopped again");
+    }
+    hft_keeper_extend(k, 60000);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* Continues it again and again, as long as it is there, and sooner than the keeper looks. */
+static void keep_awake(pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    pid_t parent = getpid();
+
+    ck_assert_int_ge(pidfd, 0);
+    if (fork() == 0) {
+        (void)sched_setscheduler(0, SCHED_RR, &(struct sched_param){ 2 });
+        while (getppid() == parent &&
+               syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0) == 0)
+            (void)usleep(200);
+        _exit(0);
+    }
+    (void)close(pidfd);
+}
+
+/* It was the link's order that it resisted, and then the fence falls. */
+START_TEST(who_cannot_be_stopped_is_killed_by_the_fence)
+{
+    const struct agentd_agent *a;
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    extend_and_spawn("a", "i1", AGENTD_FENCE_FREEZE, "while :; do :; done");
+    keep_awake(hft_keeper_tree(k, "i1")->pid);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    ck_assert_uint_eq(hft_keeper_wait(k, "i1", AGENTD_STATE_FREEZING)->fenced, 0);
+    hft_keeper_extend(k, -1);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_FENCED);
+    ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    hft_keeper_done(k);
+}
+END_TEST
+
 START_TEST(fence_holds_back_what_is_not_released_yet)
 {
     if (!hft_keeper_begin(k, _i))
@@ -233,6 +325,10 @@ int main(void)
     tcase_add_loop_test(tree, frozen_stands_still_and_thawed_runs_as_before, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(fence, fence_falls_on_time_while_the_link_is_stopped, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(fence, who_is_woken_behind_the_fence_is_stopped_again, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(fence, who_cannot_be_stopped_is_killed_by_the_fence, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(fence, fence_holds_back_what_is_not_released_yet, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: tree", tree, fence, NULL);

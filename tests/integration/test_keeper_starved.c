@@ -1,0 +1,143 @@
+/* A keeper that cannot open a file any more: it cannot see, so it says nothing of anybody that
+ * it does not know, and goes on when it can. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "support/keeper.h"
+#include "support/suite.h"
+#include "support/wait.h"
+
+#define LONG_MS 30000
+
+enum { MODES = 2 }; /* a cgroup and a shim: the limit of another user is not ours to set */
+
+/* Grows as long as somebody runs. */
+#define COUNT(file) "n=0; while :; do n=$((n+1)); echo $n >> $D/" file "; done"
+
+static struct hft_keeper keeper;
+static struct hft_keeper *const k = &keeper;
+
+static void starve(bool is_starved)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(prlimit(k->hello.keeper_pid, RLIMIT_NOFILE, NULL, &limit), 0);
+    limit.rlim_cur = is_starved ? 3 : limit.rlim_max;
+    ck_assert_int_eq(prlimit(k->hello.keeper_pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+/* What the keeper says of it after it had time to take a step. */
+static enum agentd_state state_after_a_step(void)
+{
+    for (int i = 0; i < 2; i++)
+        (void)hft_keeper_order(k, AGENTD_FORGET, "a", "i1");
+    return (enum agentd_state)hft_keeper_tree(k, "i1")->state;
+}
+
+static long size_of(const char *file)
+{
+    char path[HFT_PATH_MAX + 16];
+    struct stat st;
+
+    (void)snprintf(path, sizeof path, "%s/%s", k->dir.path, file);
+    return stat(path, &st) == 0 ? (long)st.st_size : 0;
+}
+
+static bool has_grown(void *arg)
+{
+    return size_of("one") > *(const long *)arg;
+}
+
+static bool does_grow(void)
+{
+    long size = size_of("one");
+
+    return hft_wait(has_grown, &size, LONG_MS);
+}
+
+START_TEST(nobody_is_called_frozen_or_running_who_is_not)
+{
+    long size;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", COUNT("one"));
+    starve(true);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    ck_assert_uint_eq(state_after_a_step(), AGENTD_STATE_FREEZING);
+    ck_assert(does_grow());
+    starve(false);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    size = size_of("one");
+    starve(true);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+    ck_assert_uint_eq(state_after_a_step(), AGENTD_STATE_THAWING);
+    ck_assert_int_eq(size_of("one"), size);
+    starve(false);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert(does_grow());
+    hft_keeper_done(k);
+}
+END_TEST
+
+START_TEST(nobody_has_ended_whose_children_have_not)
+{
+    pid_t child, pid;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    pid = hft_keeper_run(k, "a", "i1",
+                         "(setsid sh -c 'echo $$ > $D/child; exec sleep 1000' &); sleep 1000")
+              ->pid;
+    hft_keeper_wait_file(k, "child");
+    child = (pid_t)hft_keeper_number(k, "child");
+    starve(true);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDING);
+    ck_assert_uint_eq(state_after_a_step(), AGENTD_STATE_ENDING);
+    ck_assert(!hft_process_is_gone(child));
+    starve(false);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert(hft_process_is_gone(child));
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* It looks at who stands once a second, and then finds nobody; as soon as it can, it looks
+ * again.
+ */
+START_TEST(who_was_stopped_is_continued_by_a_keeper_that_lost_sight_of_it)
+{
+    enum { LOOKS_MS = 1500, LOOK_MS = 100 };
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    (void)hft_keeper_run(k, "a", "i1", COUNT("one"));
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    starve(true);
+    hft_pass_until(hft_now() + LOOKS_MS);
+    starve(false);
+    hft_pass_until(hft_now() + LOOK_MS);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert(does_grow());
+    hft_keeper_done(k);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("starved");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, nobody_is_called_frozen_or_running_who_is_not, 0, MODES);
+    tcase_add_loop_test(t, who_was_stopped_is_continued_by_a_keeper_that_lost_sight_of_it, 0,
+                        MODES);
+    tcase_add_loop_test(t, nobody_has_ended_whose_children_have_not, 0, MODES);
+    return hft_suite_run("keeper: starved", t, NULL);
+}
