@@ -94,18 +94,14 @@ static void sample(struct hf_detector_heard *heard, hf_ms interval)
         heard->count++;
 }
 
-/* It need not be heard of: it said so, or waits for us. */
-static bool is_explained(const struct hf_detector *d)
-{
-    return d->announced_until != 0 || d->owed > 0;
-}
-
-/* An interval that was suspicious, or explained, is none that is usual. */
+/* An interval that was suspicious, or announced, is none that is usual. Whoever is heard by a
+ * request is owed its answer at that moment: that is no excuse. */
 static void hear(struct hf_detector *d, enum hf_source source, hf_ms now)
 {
     struct hf_detector_heard *heard = &d->heard[source];
 
-    if (heard->used && !heard->skip && !is_explained(d) && (d->doubted & 1U << source) == 0)
+    if (heard->used && !heard->skip && d->announced_until == 0 &&
+        (d->doubted & 1U << source) == 0)
         sample(heard, now - heard->at);
     heard->used = true;
     heard->skip = false;
@@ -528,6 +524,12 @@ static void temper(struct hf_detector *d, const struct hf_detector_policy *p, hf
         v->state = HF_DETECTOR_SUSPECT;
         v->at = earlier(v->at, due);
     }
+}
+
+/* It need not be heard of: it said so, or waits for us. */
+static bool is_explained(const struct hf_detector *d)
+{
+    return d->announced_until != 0 || d->owed > 0;
 }
 
 struct hf_detector_verdict hf_detector_look(struct hf_detector *d,

@@ -36,6 +36,23 @@ static inline void look(void)
         ck_assert_int_gt(last.at, now);
 }
 
+/* As they come: by requests, which are owed an answer while they are looked at. */
+static inline void hear_answer(void)
+{
+    struct hf_detector_debt debt = hf_detector_on_asked(&d, now);
+
+    hf_detector_on_answer(&d, &policy, now);
+    hf_detector_on_answered(&d, &policy, &debt, now);
+}
+
+static inline void hear_heartbeat(void)
+{
+    struct hf_detector_debt debt = hf_detector_on_asked(&d, now);
+
+    hf_detector_on_beat(&d, HF_SOURCE_HEARTBEAT, now);
+    hf_detector_on_answered(&d, &policy, &debt, now);
+}
+
 /* Time passes, and pings are sent; `answers` after how long, below 0 for never. */
 static inline void pass(hf_ms length, hf_ms answers)
 {
@@ -43,7 +60,7 @@ static inline void pass(hf_ms length, hf_ms answers)
 
     for (; now < until; now += LOOK) {
         if (answer_at != 0 && now >= answer_at) {
-            hf_detector_on_answer(&d, &policy, now);
+            hear_answer();
             answer_at = 0;
         }
         look();
@@ -61,12 +78,16 @@ static inline void listen_and_answer(void)
     pass(60 * S, 10);
     ck_assert_int_eq(last.state, HF_DETECTOR_WELL);
     ck_assert_int_eq(suspect_at, 0);
+    ck_assert_uint_ge(d.heard[HF_SOURCE_PING].count, 15); /* its habit is known */
 }
 
 static inline void feed(enum hf_source source, hf_ms every, int times)
 {
     for (int i = 0; i < times; i++) {
-        hf_detector_on_beat(&d, source, now);
+        if (source == HF_SOURCE_HEARTBEAT)
+            hear_heartbeat();
+        else
+            hf_detector_on_beat(&d, source, now);
         pass(every, 10);
     }
 }

@@ -107,7 +107,7 @@ START_TEST(a_silence_that_was_explained_is_no_habit)
     listen_and_answer();
     hf_detector_announce(&d, now + 120 * S, now);
     pass(60 * S, -1);
-    hf_detector_on_answer(&d, &policy, now);
+    hear_answer();
     hf_detector_announce(&d, 0, now);
     pass(10 * S, 10);
     from = now;
