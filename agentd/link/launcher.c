@@ -401,7 +401,8 @@ static bool is_inherited(const struct link_launcher *launcher, const char *entry
     static const char *const BASIC[] = { "PATH=", "HOME=", "LANG=", "TZ=", "USER=" };
 
     if (strncmp(entry, "HOLDFAST_", 9) == 0 || strncmp(entry, "ETCDCTL_", 8) == 0 ||
-        strncmp(entry, "NOTIFY_SOCKET=", 14) == 0 || strncmp(entry, "WATCHDOG_", 9) == 0)
+        strncmp(entry, "NOTIFY_SOCKET=", 14) == 0 || strncmp(entry, "WATCHDOG_", 9) == 0 ||
+        strcmp(entry, LINK_LAUNCHER_POOL) == 0)
         return false;
     for (size_t i = 0; i < sizeof BASIC / sizeof BASIC[0]; i++) {
         if (strncmp(entry, BASIC[i], strlen(BASIC[i])) == 0)

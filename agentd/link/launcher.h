@@ -53,6 +53,10 @@ void link_launcher_done(struct link_launcher *launcher);
 int link_launcher_check(const struct link_launcher *launcher, const Holdfast__V1__Spec *spec,
                         struct hf_error *err) HF_MUST_CHECK;
 
+/* How many threads this link has for files; the nought tells it from what others ask for their
+ * own, which their agents inherit. */
+#define LINK_LAUNCHER_POOL "UV_THREADPOOL_SIZE=016"
+
 /* The environment of a process: `own` wins over the launcher's, which wins over what is
  * inherited. Parameters are in it. A block to be freed with free. */
 int link_launcher_make_env(const struct link_launcher *launcher, const Holdfast__V1__Spec *spec,

@@ -183,7 +183,10 @@ static int serve(const struct hf_config *cfg, struct link_settings *settings,
  * others. */
 static void ask_for_threads(void)
 {
-    (void)setenv("UV_THREADPOOL_SIZE", "16", 0);
+    static char pool[] = LINK_LAUNCHER_POOL;
+
+    if (getenv("UV_THREADPOOL_SIZE") == NULL)
+        (void)putenv(pool);
 }
 
 int main(int argc, char **argv)

@@ -262,6 +262,7 @@ static char *const INHERITED[] = { (char *)"PATH=/bin",
                                    (char *)"HOLDFAST_PASSWORD_FILE=/secret",
                                    (char *)"ETCDCTL_PASSWORD=secret",
                                    (char *)"NOTIFY_SOCKET=/run/systemd/notify",
+                                   (char *)LINK_LAUNCHER_POOL,
                                    NULL };
 
 static void make_env(bool inherit, struct hf_strings *ret_env)
