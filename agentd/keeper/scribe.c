@@ -78,7 +78,7 @@ static void answer(struct scribe *b, const struct scribe_order *order, bool is_w
 
     tell_written(b, is_written, order->name);
     if (!is_written)
-        (void)send(b->keeper_fd, &end, sizeof end, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)send(b->keeper_fd, &end, sizeof end, MSG_NOSIGNAL); /* it never waits for us */
 }
 
 static void open_file(struct scribe *b, struct log *log)

@@ -262,6 +262,7 @@ static void keep_awake(pid_t pid)
 
     ck_assert_int_ge(pidfd, 0);
     if (fork() == 0) {
+        /* Before everybody else, where that is allowed. */
         (void)sched_setscheduler(0, SCHED_RR, &(struct sched_param){ 2 });
         while (getppid() == parent &&
                syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0) == 0)
