@@ -556,7 +556,9 @@ function named(name) {
 /** As they lie in memory, whatever elements they make. */
 function bytesOf(data) {
     if (typeof data === 'string') return Buffer.from(data);
-    if (ArrayBuffer.isView(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    if (ArrayBuffer.isView(data)) { // a copy: who saves may go on changing it
+        return Buffer.from(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    }
     throw invalid('data: a text, or a view of bytes');
 }
 

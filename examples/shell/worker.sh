@@ -26,6 +26,7 @@ call() {
         status=$(cat "$scratch/status")
         case $status in
         '' | 000 | 503) sleep 0.2 ;;
+        429) sleep 1 ;;
         *) break ;;
         esac
     done
