@@ -8,6 +8,7 @@ What it does instead, or from its third ping on, is its first argument:
     brief      announces it for three seconds, and answers nothing any more
     rest STATE announces that state without an end, and answers nothing any more
     longer     announces at SIGUSR1 that it is busy for a second, then that it is parked
+    parent     has a child in a session of its own, and an orphan that is nobody's child
     late       answers one ping not at all, the next one after half a second, and goes on
     deaf       does not listen any more
     claim      waits for a task, and goes on
@@ -151,6 +152,25 @@ def listen():
     time.sleep(1000)
 
 
+def make_child():
+    """Of whoever calls, in a session of its own."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        os.execlp("sleep", "sleep", "1000")
+    return pid
+
+
+def make_orphan():
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, str(make_child()).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return os.read(read, 16).decode()
+
+
 def notify(text, note=socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)):
     while True:
         try:
@@ -230,6 +250,8 @@ elif MODE == "watchdog":
 else:
     signal.signal(signal.SIGUSR1, spin)
 signal.signal(signal.SIGUSR2, block)
+if MODE == "parent":
+    say("family", make_child(), make_orphan())
 if MODE in ("watchdog", "slow", "own", "extend", "pause", "stopping"):
     feed()
 elif MODE in ("tcp", "grpc"):

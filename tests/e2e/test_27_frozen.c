@@ -22,7 +22,7 @@ static const struct {
     { "stop", "ping", "", "pong 8", SIGSTOP, "it is stopped by a signal", "state T", true },
     /* What it waits for a processor is not held against it, and they need all of them. */
     { "spin", "ping", "", "pong 8", SIGUSR1, "it computes without a pause", "state R", false },
-    { "wait", "ping", "", "pong 8", SIGUSR2, "it sleeps", "system call", true },
+    { "wait", "parent", "", "pong 8", SIGUSR2, "it sleeps", "system call", true },
     { "feed", "watchdog", "detect.watchdog: 2s\n", "fed", SIGUSR2, "no watchdog came for",
       "it sleeps", false },
     /* Its kernel goes on to accept connections. */
@@ -35,6 +35,7 @@ static const struct {
 struct person {
     char name[16], more[300];
     hf_rev life;
+    int family[2]; /* its child, and one that was; 0: it has none */
 };
 
 static struct person people[HOSTS][KINDS];
@@ -74,11 +75,27 @@ static bool is_nobodys(pid_t pid)
     return stat(path, &facts) == 0 && facts.st_uid == NOBODY;
 }
 
+static void find_family(const char *host, struct person *person)
+{
+    char file[64], *log;
+    const char *said;
+
+    (void)snprintf(file, sizeof file, "%s/agents/%s.log", host, person->name);
+    log = read_file(file);
+    said = strstr(log, "family ");
+    ck_assert_int_eq(sscanf(said, "family %d %d", &person->family[0], &person->family[1]), 2);
+    free(log);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(kill(person->family[i], 0), 0);
+}
+
 static void await_people(int host, const char *name)
 {
     for (int i = 0; i < KINDS; i++) {
         await_said(name, people[host][i].name, KIND[i].ready);
         people[host][i].life = life_of(people[host][i].name);
+        if (KIND[i].mode != NULL && strcmp(KIND[i].mode, "parent") == 0)
+            find_family(name, &people[host][i]);
         ck_assert(geteuid() != 0 || is_nobodys(pid_of(people[host][i].name)) == (host == 1));
     }
 }
@@ -115,7 +132,26 @@ static bool lives_again(void *arg)
     return life_of(person->name) > person->life;
 }
 
-static void expect_ended(struct person *person, int kind)
+/* Root reads more of a process that sleeps. */
+static void expect_kernel_told(const char *exit, int host)
+{
+    if (geteuid() != 0 || host != 0)
+        return;
+    expect_in(exit, "wait channel ");
+    expect_in(exit, "{\"source\":\"stack\"");
+}
+
+/* Whom it has left in other sessions is in no list of its children, and ended all the same. */
+static void expect_family_gone(const struct person *person, const char *exit)
+{
+    if (person->family[0] == 0)
+        return;
+    expect_in(exit, "{\"source\":\"children\"");
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_ne(kill(person->family[i], 0), 0);
+}
+
+static void expect_ended(struct person *person, int host, int kind)
 {
     const char *exit = key_of(person->name, "exit");
 
@@ -125,6 +161,12 @@ static void expect_ended(struct person *person, int kind)
     expect_in(exit, "{\"source\":\"output\"");
     expect_in(exit, KIND[kind].mode != NULL ? KIND[kind].ready : "GET / HTTP");
     expect_in(exit, "{\"source\":\"sockets\"");
+    expect_in(exit, " s of CPU time");
+    if (KIND[kind].signal == SIGUSR2)
+        expect_kernel_told(exit, host);
+    expect_family_gone(person, exit);
+    expect_shown("explain", person->name, "output: ");
+    expect_shown("explain", person->name, "sockets: ");
     hft_wait_or_fail(lives_again, person, STEP_MS, "its successor");
 }
 
@@ -156,7 +198,7 @@ START_TEST(who_hangs_is_found_named_and_ended)
     hft_ticker_stop(&ticker);
     for (int h = 0; h < HOSTS; h++) {
         for (int i = 0; i < KINDS - 1; i++)
-            expect_ended(&people[h][i], i);
+            expect_ended(&people[h][i], h, i);
         expect_kept(&people[h][KINDS - 1]);
     }
     expect_shown("explain", "serve1", "agentd: 3 probes failed in");

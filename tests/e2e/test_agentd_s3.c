@@ -37,9 +37,11 @@ START_TEST(checkpoints_go_into_the_bucket_and_come_back)
 }
 END_TEST
 
-/* 64 MiB and some: nine parts. It is given by its path, and passes through nobody's memory. */
+/* 64 MiB and some: nine parts. It is given by its path, and passes through nobody's memory.
+ * Then 12 MiB and some, which is given as it is. */
 #define LONG                                                                                   \
-    TAKE_TASK "head -c 67108869 /dev/urandom >long; " KEEP_PATH("long") COMPARE("long") STAY
+    TAKE_TASK "head -c 67108869 /dev/urandom >long; " KEEP_PATH("long") COMPARE("long")        \
+        AFTER("more") "head -c 12582917 /dev/urandom >body; " KEEP("body") STAY
 
 static inline long peak_of(pid_t pid)
 {
@@ -74,6 +76,11 @@ START_TEST(what_is_long_goes_in_parts_and_needs_no_memory)
     }
 #endif
     verify(0, "67108869  s3");
+    write_file("more", "");
+    await_line("body.answer", "201");
+    ck_assert_int_eq(hft_bucket_count(&bucket, "partNumber="), 9 + 2);
+    ck_assert_int_eq(hft_bucket_uploads(&bucket), 0);
+    verify(0, "12582917  s3");
     expect_signed();
     (void)stop(agentd);
 }
