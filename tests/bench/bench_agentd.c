@@ -8,8 +8,8 @@
  * its work, all at the same time and over the same windows. Ours are keeper, link and scribe,
  * never the agents; processor time is what the kernel counted for all of their threads, memory
  * what smaps_rollup says: RSS, in which libraries that others have as well count in full, and
- * PSS, in which they count in part. What 100 agents need is compared by both, since Go's session
- * has a process for each. All leases have the same TTL.
+ * PSS, in which they count in part. What 100 agents need is compared by both, since Go's
+ * session has a process for each. All leases have the same TTL.
  *
  * Pings: 100 agents that listen and answer, each a process of its own, every two seconds.
  *
