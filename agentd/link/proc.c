@@ -89,8 +89,21 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
     return true;
 }
 
+/* A thread that computes, or would if it had a processor. */
+static bool is_ready(pid_t pid, const char *thread)
+{
+    char path[300], text[TEXT];
+    const char *end;
+
+    if (thread[0] == '.')
+        return false;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%s/stat", (int)pid, thread);
+    end = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+    return end != NULL && end[1] == ' ' && end[2] == 'R';
+}
+
 /* Milliseconds that all threads together have waited for a processor. */
-static int64_t read_waits(pid_t pid)
+static int64_t read_waits(pid_t pid, bool *ret_ready)
 {
     char path[64], text[128];
     int64_t sum = 0;
@@ -108,6 +121,7 @@ static int64_t read_waits(pid_t pid)
         if (entry->d_name[0] != '.' && read_text(name, text, sizeof text) &&
             (at = strchr(text, ' ')) != NULL)
             sum += strtoll(at, NULL, 10) / 1000000;
+        *ret_ready = *ret_ready || is_ready(pid, entry->d_name);
     }
     if (threads != NULL)
         (void)closedir(threads);
@@ -132,7 +146,7 @@ static int64_t starved(const struct link_proc *before, const struct link_proc *n
 
     if (before->run_wait_ms == 0 || now->run_wait_ms == 0)
         waited = 0;
-    if (before->state == 'R' && now->state == 'R' && waited < idle)
+    if (before->ready && now->ready && waited < idle)
         waited = idle;
     return waited < 0 ? 0 : waited < length ? waited : length;
 }
@@ -170,7 +184,7 @@ bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
     if (tick == 0)
         tick = sysconf(_SC_CLK_TCK);
     next.tracer = whole ? read_tracer(pid) : 0;
-    next.run_wait_ms = whole ? read_waits(pid) : 0;
+    next.run_wait_ms = whole ? read_waits(pid, &next.ready) : 0;
     if (!read_stat(pid, &line) || line.start_time != start_time)
         return false;
     next.state = line.state;
@@ -437,7 +451,7 @@ struct link_proc_tree link_proc_read_tree(pid_t pid)
             continue;
         tree.ready = tree.ready || line.state == 'R' || line.state == 'D';
         tree.cpu_ms += (int64_t)line.ticks * 1000 / sysconf(_SC_CLK_TCK);
-        tree.run_wait_ms += read_waits(found[i]);
+        tree.run_wait_ms += read_waits(found[i], &tree.ready);
     }
     return tree;
 }
