@@ -336,6 +336,7 @@ uint32_t hft_keeper_spawn(struct hft_keeper *k, const struct hft_keeper_spawn *s
     m->umask = 022;
     m->fence = spawn->fence;
     m->flags = spawn->flags;
+    m->memory_max = spawn->memory_max;
     m->envc = 3;
     if (spawn->program != NULL) {
         m->argc = 1;

@@ -74,7 +74,8 @@ struct hft_keeper_spawn {
     const char *script;  /* for /bin/sh -c, with $D as a scratch directory; or ... */
     const char *program; /* ... a program without arguments */
     uint32_t fence, flags;
-    uint32_t uid; /* 0: as agentd */
+    uint32_t uid;        /* 0: as agentd */
+    uint64_t memory_max; /* bytes; 0: no limit */
 };
 
 /* For a script: children that left for another session and another parent. */

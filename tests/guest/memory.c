@@ -1,0 +1,105 @@
+/* memory.c - who runs out of memory is told from who is killed, by a kernel whose cgroups are
+ * all of version 2, as those of most machines are (run.sh starts one).
+ *
+ * Three ways to know it, of which each must do alone: the kernel's log; without that, the count
+ * of the agent's own cgroup; and behind a shim that of the cgroup that it shares with the
+ * keeper. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/keeper.h"
+#include "support/suite.h"
+
+#define MAX_BYTES UINT64_C(33554432)
+#define SHARED    "/sys/fs/cgroup/shared"
+
+static struct hft_keeper keeper;
+static struct hft_keeper *const k = &keeper;
+
+static void put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
+    ck_assert_msg(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: %s", path,
+                  strerror(errno));
+    (void)close(fd);
+}
+
+static void run(const char *agent, const char *instance, const char *script, uint64_t max)
+{
+    ck_assert_msg(hft_keeper_spawn(k, &(struct hft_keeper_spawn){ .agent = agent,
+                                                                  .instance = instance,
+                                                                  .script = script,
+                                                                  .memory_max = max }) ==
+                      AGENTD_CODE_OK,
+                  "%s", k->reply.text);
+    (void)hft_keeper_wait(k, instance, AGENTD_STATE_HELD);
+    ck_assert_uint_eq(hft_keeper_release(k, agent, instance), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, instance, AGENTD_STATE_RUNNING);
+}
+
+/* One runs out of it, and another one is killed by somebody. */
+static void expect_told_apart(uint64_t max)
+{
+    const struct agentd_agent *a;
+
+    run("b", "i2", "exec sleep 1000", max);
+    run("a", "i1", "sleep 0.2; exec tail /dev/zero", max);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_msg(a->exit.causes == AGENTD_CAUSE_OOM, "%s", a->exit.evidence);
+    ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    ck_assert_str_eq(a->exit.evidence, "killed by the kernel for memory");
+    ck_assert_int_eq(kill(hft_keeper_tree(k, "i2")->pid, SIGKILL), 0);
+    a = hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert_msg(a->exit.causes == 0, "%s", a->exit.evidence);
+    hft_keeper_done(k);
+}
+
+START_TEST(the_kernel_log_tells)
+{
+    ck_assert_int_eq(access("/dev/kmsg", R_OK), 0);
+    ck_assert(hft_keeper_begin(k, HFT_KEEPER_CGROUP));
+    expect_told_apart(MAX_BYTES);
+}
+END_TEST
+
+START_TEST(without_it_its_own_cgroup_tells)
+{
+    ck_assert(unlink("/dev/kmsg") == 0 || errno == ENOENT);
+    ck_assert(hft_keeper_begin(k, HFT_KEEPER_CGROUP));
+    expect_told_apart(MAX_BYTES);
+}
+END_TEST
+
+START_TEST(behind_a_shim_the_cgroup_that_is_shared_tells)
+{
+    char number[32];
+
+    ck_assert(unlink("/dev/kmsg") == 0 || errno == ENOENT);
+    ck_assert_int_eq(mkdir(SHARED, 0755), 0);
+    put(SHARED "/memory.max", "67108864");
+    ck_assert(hft_keeper_begin(k, HFT_KEEPER_SHIM));
+    (void)snprintf(number, sizeof number, "%d", (int)k->hello.keeper_pid);
+    put(SHARED "/cgroup.procs", number);
+    expect_told_apart(0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("memory");
+
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, the_kernel_log_tells);
+    tcase_add_test(t, without_it_its_own_cgroup_tells);
+    tcase_add_test(t, behind_a_shim_the_cgroup_that_is_shared_tells);
+    return hft_suite_run("guest: memory", t, NULL);
+}
