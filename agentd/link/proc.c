@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 
 enum {
@@ -386,7 +387,7 @@ struct others {
 
 static struct others *find_others(void)
 {
-    struct others *others = calloc(1, sizeof *others);
+    struct others *others = hf_calloc(1, sizeof *others);
     DIR *all = others != NULL ? opendir("/proc") : NULL;
     const struct dirent *entry;
     struct stat_line line;
@@ -522,7 +523,7 @@ static bool cut_socket(char *line, char *ret_words[SOCKET_INODE + 1])
 static void name_sockets(pid_t pid, const char *file, struct sockets *sockets,
                          struct hf_buf *ret)
 {
-    HF_CLEANUP_FREE char *text = malloc(NET_BYTES);
+    HF_CLEANUP_FREE char *text = hf_calloc(1, NET_BYTES);
     char *rest = text, *line;
 
     if (text == NULL || !read_of(pid, file, text, NET_BYTES))
