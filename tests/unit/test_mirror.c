@@ -519,11 +519,12 @@ static void on_nothing(const struct hf_mirror_event *event, void *arg)
 }
 
 /* One that is accepted every time, and ended at once: it must not be asked for without a pause.
- */
+ * Each is drawn, and one of them may well be none. */
 START_TEST(a_watch_that_ends_as_soon_as_it_lives_is_opened_less_and_less_often)
 {
     struct hf_key_range range = { .key = hf_bytes_of("w/"), .prefix = true };
     struct hf_mirror *mirror;
+    unsigned without = 0;
 
     ck_assert_int_eq(hf_mirror_new(client.etcd,
                                    &(struct hf_mirror_config){ .ranges = &range,
@@ -537,8 +538,9 @@ START_TEST(a_watch_that_ends_as_soon_as_it_lives_is_opened_less_and_less_often)
         hft_fake_end(fake, UNAVAILABLE, "gone");
         hft_client_until(&client, &flaps.count, i + 1, 10000, "the trouble to be told");
         /* Unless the machine let it live for a while. */
-        ck_assert(i == 0 || flaps.pause[i] > 0 || flaps.at[i] - flaps.at[i - 1] >= 1000);
+        without += i > 0 && flaps.pause[i] == 0 && flaps.at[i] - flaps.at[i - 1] < 1000;
     }
+    ck_assert_uint_le(without, 1);
     hf_mirror_close(mirror);
 }
 END_TEST
