@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,16 @@ static int64_t read_waits(pid_t pid, bool *ret_ready)
     return sum;
 }
 
+/* That it may use. */
+static int32_t count_processors(pid_t pid)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(pid, sizeof set, &set) == 0
+               ? CPU_COUNT(&set)
+               : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static pid_t read_tracer(pid_t pid)
 {
     static const char LABEL[] = "TracerPid:";
@@ -139,16 +150,19 @@ static pid_t read_tracer(pid_t pid)
 }
 
 /* What a thread waited for is counted when it gets a processor, and not before: who is found
- * about to compute, again, has waited for all the time that it did not use. */
+ * about to compute, again, has waited for all the time that it did not use. Threads that wait
+ * for each other's processors are kept waiting by nobody else. */
 static int64_t starved(const struct link_proc *before, const struct link_proc *now)
 {
-    int64_t length = now->at - before->at, idle = length - (now->cpu_ms - before->cpu_ms);
+    int64_t length = now->at - before->at, used = now->cpu_ms - before->cpu_ms;
+    int64_t idle = length - used, others = length * now->processors - used;
     int64_t waited = now->run_wait_ms - before->run_wait_ms;
 
     if (before->run_wait_ms == 0 || now->run_wait_ms == 0)
         waited = 0;
     if (before->ready && now->ready && waited < idle)
         waited = idle;
+    waited = waited < others ? waited : others;
     return waited < 0 ? 0 : waited < length ? waited : length;
 }
 
@@ -186,6 +200,7 @@ bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
         tick = sysconf(_SC_CLK_TCK);
     next.tracer = whole ? read_tracer(pid) : 0;
     next.run_wait_ms = whole ? read_waits(pid, &next.ready) : 0;
+    next.processors = whole ? count_processors(pid) : 1;
     if (!read_stat(pid, &line) || line.start_time != start_time)
         return false;
     next.state = line.state;

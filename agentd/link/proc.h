@@ -18,6 +18,7 @@ struct link_proc {
     int32_t threads;     /* that it has */
     int64_t cpu_ms;      /* of all of them, so far */
     int64_t run_wait_ms; /* that they waited for a processor, so far; as the tracer */
+    int32_t processors;  /* that it may use; likewise */
     bool ready;          /* one of them computes, or would if it had a processor; likewise */
     int32_t cpu_percent; /* since the time before; below 0: not known */
     int64_t starved_ms;  /* since then: it could have computed, and got no processor */

@@ -16,7 +16,15 @@
 #include "support/wait.h"
 #include "unit/suite.h"
 
-enum way { SLEEPS, COMPUTES, STOPS, IS_TRACED, AWAITS_WHO_COMPUTES, HAS_ODD_NAME };
+enum way {
+    SLEEPS,
+    COMPUTES,
+    STOPS,
+    IS_TRACED,
+    AWAITS_WHO_COMPUTES,
+    MANY_COMPUTE,
+    HAS_ODD_NAME
+};
 enum { LOOKS = 20 };
 
 #ifdef SYS_pause
@@ -63,6 +71,8 @@ _Noreturn static void hang(enum way way)
         (void)prctl(PR_SET_NAME, ") R 1 (\n\xff\tx) Z");
     if (way == STOPS)
         (void)raise(SIGSTOP);
+    for (int i = 0; way == MANY_COMPUTE && i < 4; i++)
+        (void)pthread_create(&other, NULL, compute, NULL);
     if (way == AWAITS_WHO_COMPUTES && pthread_create(&other, NULL, compute, NULL) == 0)
         (void)pthread_join(other, NULL);
     while (way == COMPUTES)
@@ -193,6 +203,27 @@ START_TEST(who_computes_is_known_for_it_where_it_gets_no_processor)
 }
 END_TEST
 
+/* More threads than processors: what they take from each other nobody has taken from them. */
+START_TEST(who_waits_for_itself_is_not_kept_waiting)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    begin(MANY_COMPUTE);
+    await_word("it computes without a pause");
+    for (int i = 0; i < LOOKS; i++) {
+        struct link_proc before = proc;
+        hf_ms left;
+
+        hft_wait_or_fail(is_looked_at, &(hf_ms){ 100 }, 10000, "a look");
+        left = (proc.at - before.at) - (proc.cpu_ms - before.cpu_ms);
+        ck_assert_int_le(proc.starved_ms, left > 0 ? left : 0);
+    }
+}
+END_TEST
+
 START_TEST(who_is_stopped_is_not_taken_for_asleep)
 {
     begin(STOPS);
@@ -275,6 +306,7 @@ int main(void)
     tcase_add_test(t, who_computes_uses_a_processor);
     tcase_add_test(t, who_waits_for_a_thread_that_computes_is_told_from_who_sleeps);
     tcase_add_test(t, who_computes_is_known_for_it_where_it_gets_no_processor);
+    tcase_add_test(t, who_waits_for_itself_is_not_kept_waiting);
     tcase_add_test(t, who_is_stopped_is_not_taken_for_asleep);
     tcase_add_test(t, who_is_traced_is_known_by_its_tracer);
     tcase_add_test(t, another_process_of_the_same_number_is_not_it);
