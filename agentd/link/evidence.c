@@ -10,15 +10,16 @@
 #include "base/log.h"
 
 enum {
-    TICK_MS = 1000,      /* at the latest; ... */
-    CALM_MS = 2000,      /* ... where nobody promised anything within a time, then */
-    SOON_MS = 20,        /* and not sooner; */
-    LATE_MS = 10,        /* who is later than that reads before it judges; */
-    GRID_MS = 50,        /* what is due at nearly the same time is done at once */
-    SUSPECT_MS = 250,    /* who is suspect is looked at so often, ... */
-    CLOSE_MS = 60000,    /* ... for so long, */
-    PROCESS_MS = 2000,   /* and the process of anybody else */
-    LOST_MAX_MS = 30000, /* what starves for longer has too many threads itself */
+    TICK_MS = 1000,         /* at the latest; ... */
+    CALM_MS = 2000,         /* ... where nobody promised anything within a time, then */
+    SOON_MS = 20,           /* and not sooner; */
+    LATE_MS = 10,           /* who is later than that reads before it judges; */
+    GRID_MS = 50,           /* what is due at nearly the same time is done at once */
+    WATCH_SILENT_MS = 6500, /* a watch shows every five seconds that it works */
+    SUSPECT_MS = 250,       /* who is suspect is looked at so often, ... */
+    CLOSE_MS = 60000,       /* ... for so long, */
+    PROCESS_MS = 2000,      /* and the process of anybody else */
+    LOST_MAX_MS = 30000,    /* what starves for longer has too many threads itself */
     WATCHDOG_MAX_MS = 86400000,
     SLOW_MS = 600000, /* who says that it is busy has more time for so long */
     MOST_BOXES = 4,   /* that are filled in one turn: the lease waits behind them */
@@ -208,7 +209,7 @@ void link_evidence_on_notice(struct link_process *process)
         extend(process,
                said->extend_ms < LINK_SAID_MOST_MS ? said->extend_ms : LINK_SAID_MOST_MS, now);
     if (said->gives_up) {
-        hf_detector_give_up(detector);
+        hf_detector_give_up(detector, now);
         wake(process);
     }
     said->feeds = said->turns = said->gives_up = false;
@@ -373,8 +374,9 @@ static void look_at_process(struct link_process *process, hf_ms now)
 
     if (before.at != 0 && now - before.at < pace_of(detector, now) - SOON_MS)
         return;
-    /* Who answers is looked at only when it does not. */
-    if (!suspect && detector->heard[HF_SOURCE_PING].used && detector->shape == HF_PROCESS_GOES)
+    /* Who answers is looked at only when it does not, or need not. */
+    if (!suspect && detector->heard[HF_SOURCE_PING].used &&
+        detector->shape == HF_PROCESS_GOES && !hf_detector_is_explained(detector))
         return;
     if (!link_proc_read(process->pid, process->start_time, suspect, now, &evidence->proc))
         return; /* it has ended, and the keeper tells us so */
@@ -468,19 +470,31 @@ static hf_ms look_at_all(struct link *link, hf_ms now, bool *ret_any)
     return link->watch.calm || next < now + TICK_MS ? next : now + TICK_MS;
 }
 
-/* What keeps our own renewals waiting may keep the agents waiting, too: a machine, or an etcd,
- * that is overloaded. An attempt begins at a third of the lease and takes a sixth at most. */
-static void look_at_lease(struct link *link, hf_ms now)
+/* What is late of ours, as a sentence; NULL: nothing. An attempt to renew begins at a third of
+ * the lease and takes a sixth at most. */
+static const char *find_late(const struct link *link, hf_ms now)
 {
     const struct hf_session_view lease = hf_runner_get_lease(link->runner);
-    bool late = lease.lease != 0 && now - lease.record.counted_at > lease.record.ttl / 2;
+    hf_ms heard_at = hf_runner_get_heard_at(link->runner);
 
-    if (late)
+    if (lease.lease != 0 && now - lease.record.counted_at > lease.record.ttl / 2)
+        return "the lease was not renewed in time";
+    if (heard_at != 0 && now - heard_at > WATCH_SILENT_MS)
+        return "what we watch in etcd has gone silent";
+    return NULL;
+}
+
+/* What keeps our own renewals and our watch waiting may keep the agents waiting, too: a
+ * machine, or an etcd, that is overloaded. */
+static void look_at_ourselves(struct link *link, hf_ms now)
+{
+    const char *late = find_late(link, now);
+
+    if (late != NULL)
         hf_tilt_on_late(&link->watch.tilt);
-    if (late && !link->watch.late)
-        HF_LOG_DEBUG("late", HF_STR("why", "the lease was not renewed in time"),
-                     HF_STR("next", "every agent has more time"));
-    link->watch.late = late;
+    if (late != NULL && !link->watch.late)
+        HF_LOG_DEBUG("late", HF_STR("why", late), HF_STR("next", "every agent has more time"));
+    link->watch.late = late != NULL;
 }
 
 /* What was not watched so closely before says nothing about us. */
@@ -490,7 +504,7 @@ static void tick(struct link *link, hf_ms now)
 
     if (link->watch.calm)
         hf_tilt_init(&link->watch.tilt, &policy, now);
-    look_at_lease(link, now);
+    look_at_ourselves(link, now);
     hf_tilt_on_tick(&link->watch.tilt, now);
 }
 

@@ -24,7 +24,7 @@ struct link_watch {
     bool runs;
     hf_ms due;      /* when the timer should run; 0: whenever it does */
     bool calm;      /* nobody promised anything within a time */
-    bool late;      /* the lease waits for its renewal longer than it should */
+    bool late;      /* the lease, or what is watched, keeps us waiting */
     unsigned boxes; /* that were filled in this turn */
 };
 

@@ -3,13 +3,14 @@
 #include <math.h>
 #include <stddef.h>
 
-#define PHI_MAX    300.0
-#define FIRST      2 /* intervals that the first estimate counts as */
-#define HABIT      5 /* intervals that make one */
-#define EVERY_MAX  3600000
-#define BEAT_MAX   86400000
-#define MISSES_MAX 100
-#define OWED_MAX   3600000 /* that an answer may take: more than any of ours */
+#define PHI_MAX     300.0
+#define FIRST       2 /* intervals that the first estimate counts as */
+#define HABIT       5 /* intervals that make one */
+#define EVERY_MAX   3600000
+#define BEAT_MAX    86400000
+#define MISSES_MAX  100
+#define OWED_MAX    3600000 /* that an answer may take: more than any of ours */
+#define GIVEN_UP_MS 2000    /* that who says so is taken at its word */
 
 static const char *const SOURCES[] = {
 #define X(name, text) text,
@@ -84,14 +85,17 @@ void hf_detector_init(struct hf_detector *d, hf_ms now)
     *d = (struct hf_detector){ .shape_since = now, .active_at = now, .begun = now, .turn = 1 };
 }
 
-static void sample(struct hf_detector_heard *heard, hf_ms interval)
+void hf_detector_sample(struct hf_detector_heard *heard, hf_ms interval)
 {
+    double off = (double)interval - heard->mean;
+
     if (interval <= 0 || interval > BEAT_MAX)
         return;
-    heard->intervals[heard->next] = (uint32_t)interval;
-    heard->next = (uint8_t)((heard->next + 1) % HF_DETECTOR_SAMPLES);
     if (heard->count < HF_DETECTOR_SAMPLES)
         heard->count++;
+    heard->mean += off / heard->count;
+    heard->variance +=
+        (off * ((double)interval - heard->mean) - heard->variance) / heard->count;
 }
 
 /* An interval that was suspicious, or announced, is none that is usual. Whoever is heard by a
@@ -102,7 +106,7 @@ static void hear(struct hf_detector *d, enum hf_source source, hf_ms now)
 
     if (heard->used && !heard->skip && d->announced_until == 0 &&
         (d->doubted & 1U << source) == 0)
-        sample(heard, now - heard->at);
+        hf_detector_sample(heard, now - heard->at);
     heard->used = true;
     heard->skip = false;
     heard->at = now;
@@ -206,6 +210,9 @@ void hf_detector_on_answer(struct hf_detector *d, const struct hf_detector_polic
 
 void hf_detector_on_beat(struct hf_detector *d, enum hf_source source, hf_ms now)
 {
+    /* Another of its threads may not know yet. */
+    if (source == HF_SOURCE_WATCHDOG && now >= d->gave_up + GIVEN_UP_MS)
+        d->gave_up = 0;
     hear(d, source, now);
     hf_detector_on_activity(d, now);
 }
@@ -264,9 +271,9 @@ void hf_detector_set_watchdog(struct hf_detector *d, hf_ms watchdog)
     d->watchdog = watchdog;
 }
 
-void hf_detector_give_up(struct hf_detector *d)
+void hf_detector_give_up(struct hf_detector *d, hf_ms now)
 {
-    d->gave_up = true;
+    d->gave_up = now;
 }
 
 static hf_ms earlier(hf_ms a, hf_ms b)
@@ -295,15 +302,12 @@ double hf_detector_phi(const struct hf_detector_heard *heard, hf_ms expected,
                        hf_ms deviation_min, hf_ms pause, hf_ms silence)
 {
     /* The first estimate: as expected, give or take a quarter. */
-    double count = FIRST, sum = FIRST * (double)expected;
-    double squares = FIRST * (double)expected * (double)expected * (1 + 1.0 / 16);
+    double count = FIRST + (double)heard->count;
+    double sum = FIRST * (double)expected + heard->count * heard->mean;
+    double squares = FIRST * (double)expected * (double)expected * (1 + 1.0 / 16) +
+                     heard->count * (heard->variance + heard->mean * heard->mean);
     double mean, deviation, y, x;
 
-    for (uint8_t i = 0; i < heard->count; i++) {
-        count++;
-        sum += heard->intervals[i];
-        squares += (double)heard->intervals[i] * heard->intervals[i];
-    }
     mean = sum / count;
     deviation = sqrt(fmax(squares / count - mean * mean, 0));
     y = ((double)silence - mean - (double)pause) / fmax(deviation, (double)deviation_min);
@@ -357,14 +361,15 @@ static struct hf_detector_verdict found(enum hf_detector_state state, enum hf_so
     };
 }
 
-/* A ping that nobody answered in time is a miss, and the next one follows soon. */
+/* A ping that nobody answered in time is a miss, unless the agent did something else since, and
+ * the next one follows soon. */
 static void count_misses(struct hf_detector *d, const struct hf_detector_policy *p,
                          hf_ms factor, bool explained, hf_ms now)
 {
     if (!d->ping_out || now < d->ping_at + p->ping_answer * factor)
         return;
     d->ping_out = false;
-    if (!d->heard[HF_SOURCE_PING].used || explained)
+    if (!d->heard[HF_SOURCE_PING].used || explained || d->active_at > d->ping_at)
         return;
     d->missed++;
     d->ping_next = now + (p->ping_every - p->ping_answer) / 2;
@@ -496,7 +501,7 @@ static struct hf_detector_verdict weigh_all(struct hf_detector *d,
     if (!explained)
         weigh(d, &worst, look_at_probes(d, p, factor), p);
     weigh(d, &worst, look_at_process(d, p, now), p);
-    if (d->gave_up)
+    if (d->gave_up != 0)
         weigh(d, &worst,
               found(HF_DETECTOR_FROZEN, HF_SOURCE_WATCHDOG, 0, d->active_at, HF_DETECTOR_NEVER),
               p);
@@ -515,7 +520,7 @@ static void temper(struct hf_detector *d, const struct hf_detector_policy *p, hf
     }
     if (d->suspect_at == 0)
         d->suspect_at = now;
-    due = d->gave_up ? now : d->suspect_at + p->warning * factor;
+    due = d->gave_up != 0 ? now : d->suspect_at + p->warning * factor;
     if (d->shape == HF_PROCESS_TRACED)
         due = HF_DETECTOR_NEVER;
     else if (d->shape == HF_PROCESS_BLOCKED && due < d->shape_since + p->blocked_max)
@@ -526,8 +531,7 @@ static void temper(struct hf_detector *d, const struct hf_detector_policy *p, hf
     }
 }
 
-/* It need not be heard of: it said so, or waits for us. */
-static bool is_explained(const struct hf_detector *d)
+bool hf_detector_is_explained(const struct hf_detector *d)
 {
     return d->announced_until != 0 || d->owed > 0;
 }
@@ -546,7 +550,7 @@ struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
         forgive(d);
         hf_detector_begin_anew(d, now);
     }
-    explained = is_explained(d);
+    explained = hf_detector_is_explained(d);
     if (!us->can_judge) {
         hf_detector_begin_anew(d, now);
         d->suspect_at = 0;

@@ -31,11 +31,9 @@
 #include "core/tilt.h"
 
 #define HF_DETECTOR_NEVER INT64_MAX
-/* Intervals that are remembered of a source. 64 of them are two minutes of pings: an agent is
- * judged by how it behaves now, and a change of habit counts soon; the thousand that others
- * keep would be half an hour, and 12 kB of each agent, for a deviation that is hardly sharper.
- */
-#define HF_DETECTOR_SAMPLES 64
+/* Intervals of a source that its habit is made of: each newer one counts as one of so many, and
+ * older ones fade. */
+#define HF_DETECTOR_SAMPLES 1000
 
 /* clang-format off */
 #define HF_SOURCE_MAP(X)                                                                       \
@@ -104,13 +102,16 @@ enum hf_process_shape {
 
 /* How a source was heard of. */
 struct hf_detector_heard {
-    bool used;     /* it counts */
-    bool skip;     /* the next interval says nothing about the agent */
-    uint8_t next;  /* of the ring */
-    uint8_t count; /* of what is in it */
-    hf_ms at;      /* when it was last heard of */
-    uint32_t intervals[HF_DETECTOR_SAMPLES];
+    bool used;       /* it counts */
+    bool skip;       /* the next interval says nothing about the agent */
+    uint16_t count;  /* of intervals that are known, up to HF_DETECTOR_SAMPLES, ... */
+    double mean;     /* ... their mean, ... */
+    double variance; /* ... and how far they lie from it, squared */
+    hf_ms at;        /* when it was last heard of */
 };
+
+/* One more interval. */
+void hf_detector_sample(struct hf_detector_heard *heard, hf_ms interval);
 
 enum hf_detector_state { HF_DETECTOR_WELL, HF_DETECTOR_SUSPECT, HF_DETECTOR_FROZEN };
 
@@ -147,7 +148,7 @@ struct hf_detector {
     hf_ms suspect_at; /* 0: it is not */
     uint8_t doubted;  /* bits 1 << source: what is suspicious */
     hf_ms watchdog;   /* as the agent has set it; 0: as the policy says */
-    bool gave_up;     /* it asked to be taken for frozen */
+    hf_ms gave_up;    /* when it asked to be taken for frozen; 0: it did not */
     hf_ms slow_until; /* it is at work, and has twice the time until then; 0: it is not */
     uint32_t owed;    /* answers that it waits for, ... */
     uint32_t turn;    /* ... of those that it asked for since this was counted up; never 0 */
@@ -192,9 +193,10 @@ void hf_detector_on_shape(struct hf_detector *d, enum hf_process_shape shape, hf
 void hf_detector_announce(struct hf_detector *d, hf_ms until, hf_ms now);
 /* It is at work until then, and everything may take twice as long; 0: not any more. */
 void hf_detector_slow(struct hf_detector *d, hf_ms until);
-/* It set its watchdog itself; or says that it hangs (WATCHDOG=trigger). */
+/* It set its watchdog itself; or says that it hangs (WATCHDOG=trigger), which it takes back
+ * when it feeds its watchdog later on. */
 void hf_detector_set_watchdog(struct hf_detector *d, hf_ms watchdog);
-void hf_detector_give_up(struct hf_detector *d);
+void hf_detector_give_up(struct hf_detector *d, hf_ms now);
 
 /* So much of the time since the last look was not the agent's to use. */
 void hf_detector_on_lost(struct hf_detector *d, hf_ms lost, hf_ms now);
@@ -206,6 +208,9 @@ void hf_detector_begin_anew(struct hf_detector *d, hf_ms now);
 struct hf_detector_verdict hf_detector_look(struct hf_detector *d,
                                             const struct hf_detector_policy *p,
                                             const struct hf_tilt_view *us, hf_ms now);
+
+/* It need not be heard of: it said so, or waits for us. */
+bool hf_detector_is_explained(const struct hf_detector *d);
 
 /* Enough was heard of it, or looked at, since the beginning to say that it is well, where it is
  * not suspect. */

@@ -77,7 +77,8 @@ struct hf_backend_ops {
     int (*open_mirror)(void *self, const struct hf_mirror_config *cfg,
                        struct hf_mirror **ret_mirror, struct hf_error *err);
     void (*tell_mirror)(struct hf_mirror *mirror, const struct hf_kv *written);
-    void (*close_mirror)(struct hf_mirror *mirror); /* NULL is fine */
+    hf_ms (*get_mirror_heard_at)(const struct hf_mirror *mirror); /* its watch proved to work */
+    void (*close_mirror)(struct hf_mirror *mirror);               /* NULL is fine */
 };
 
 /* A plain value: copy it freely. */

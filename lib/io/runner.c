@@ -479,6 +479,12 @@ struct hf_runner_stats hf_runner_get_stats(const struct hf_runner *runner)
     return runner->stats;
 }
 
+hf_ms hf_runner_get_heard_at(const struct hf_runner *runner)
+{
+    return runner->mirror != NULL ? runner->backend.ops->get_mirror_heard_at(runner->mirror)
+                                  : 0;
+}
+
 struct hf_session_view hf_runner_get_lease(const struct hf_runner *runner)
 {
     return runner->session != NULL ? hf_session_get_view(runner->session)

@@ -85,6 +85,9 @@ struct hf_runner_stats {
 
 struct hf_runner_stats hf_runner_get_stats(const struct hf_runner *runner);
 
+/* When its watch last proved that it works; 0: there is none. */
+hf_ms hf_runner_get_heard_at(const struct hf_runner *runner);
+
 /* What holds at this moment. A runner has one of the two; the other is all zero. */
 struct hf_session_view hf_runner_get_lease(const struct hf_runner *runner);
 struct hf_candidate_view hf_runner_get_candidate(const struct hf_runner *runner);

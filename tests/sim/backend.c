@@ -481,6 +481,11 @@ static int open_mirror(void *self, const struct hf_mirror_config *cfg,
     return hf_mirror_new(&client->etcd, cfg, ret_mirror, err);
 }
 
+static hf_ms get_mirror_heard_at(const struct hf_mirror *mirror)
+{
+    return hf_mirror_get_stats(mirror).heard_at;
+}
+
 static const struct hf_backend_ops OPS = {
     .now = now,
     .wall = wall,
@@ -504,6 +509,7 @@ static const struct hf_backend_ops OPS = {
     .close_renewer = close_renewer,
     .open_mirror = open_mirror,
     .tell_mirror = hf_mirror_on_write,
+    .get_mirror_heard_at = get_mirror_heard_at,
     .close_mirror = hf_mirror_close,
 };
 

@@ -302,6 +302,11 @@ static void tell_mirror(struct hf_mirror *mirror, const struct hf_kv *written)
     copy_text(mirror->script->told_key, sizeof mirror->script->told_key, written->key);
 }
 
+static hf_ms get_mirror_heard_at(const struct hf_mirror *mirror)
+{
+    return get_now(mirror->script);
+}
+
 static void close_mirror(struct hf_mirror *mirror)
 {
     if (mirror == NULL)
@@ -333,6 +338,7 @@ static const struct hf_backend_ops OPS = {
     .close_renewer = close_renewer,
     .open_mirror = open_mirror,
     .tell_mirror = tell_mirror,
+    .get_mirror_heard_at = get_mirror_heard_at,
     .close_mirror = close_mirror,
 };
 

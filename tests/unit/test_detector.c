@@ -10,8 +10,7 @@ START_TEST(phi_is_as_the_formula_has_it)
 
     /* Akka's own figures: one second, three of pause, 100 ms of deviation. */
     for (int i = 0; i < HF_DETECTOR_SAMPLES; i++)
-        heard.intervals[i] = 1000;
-    heard.count = HF_DETECTOR_SAMPLES;
+        hf_detector_sample(&heard, 1000);
     ck_assert(hf_detector_phi(&heard, 1000, 100, 3000, 1000) < 0.001);
     ck_assert(fabs(hf_detector_phi(&heard, 1000, 100, 3000, 4000) - 0.301) < 0.01);
     ck_assert(fabs(hf_detector_phi(&heard, 1000, 100, 3000, 4523) - 8.0) < 0.05);
@@ -24,10 +23,9 @@ START_TEST(phi_grows_with_silence_and_shrinks_with_unpunctuality)
     struct hf_detector_heard even = { 0 }, uneven = { 0 };
     double before = 0;
 
-    even.count = uneven.count = HF_DETECTOR_SAMPLES;
     for (int i = 0; i < HF_DETECTOR_SAMPLES; i++) {
-        even.intervals[i] = 2000;
-        uneven.intervals[i] = i % 2 == 0 ? 1000 : 3000;
+        hf_detector_sample(&even, 2000);
+        hf_detector_sample(&uneven, i % 2 == 0 ? 1000 : 3000);
     }
     for (hf_ms silence = 0; silence < 60 * S; silence += 100) {
         double phi = hf_detector_phi(&even, 2000, 100, 1000, silence);
@@ -137,8 +135,7 @@ START_TEST(who_is_unpunctual_by_habit_is_found_later)
     hf_detector_on_listens(&d, true, now);
     hf_detector_on_answer(&d, &policy, now);
     for (int i = 0; i < HF_DETECTOR_SAMPLES; i++)
-        d.heard[HF_SOURCE_PING].intervals[i] = i % 8 == 0 ? 60000 : 100;
-    d.heard[HF_SOURCE_PING].count = HF_DETECTOR_SAMPLES;
+        hf_detector_sample(&d.heard[HF_SOURCE_PING], i % 8 == 0 ? 60000 : 100);
     from = now;
     pass(30 * S, -1);
     ck_assert_int_gt(frozen_at - from, 5 * S);
@@ -169,6 +166,29 @@ START_TEST(activity_refutes_missing_answers)
     listen_and_answer();
     for (int i = 0; i < 100; i++) {
         pass(2 * S, -1);
+        hf_detector_on_activity(&d, now);
+    }
+    ck_assert_int_eq(frozen_at, 0);
+    pass(10 * S, -1);
+    ck_assert_int_ne(frozen_at, 0);
+}
+END_TEST
+
+/* Also of who has answered once only, so that nothing is known of its habits. */
+START_TEST(a_ping_is_not_missed_by_who_did_something_since)
+{
+    begin(HF_DETECTOR_DEFAULT);
+    hf_detector_on_listens(&d, true, now);
+    look();
+    hf_detector_on_ping(&d, &policy, now);
+    hear_answer();
+    for (int i = 0; i < 100; i++) {
+        pass(900, -1);
+        hf_detector_on_activity(&d, now);
+    }
+    ck_assert_int_eq(suspect_at, 0);
+    for (int i = 0; i < 100; i++) { /* each of them just before a ping would be missed */
+        pass(1800, -1);
         hf_detector_on_activity(&d, now);
     }
     ck_assert_int_eq(frozen_at, 0);
@@ -225,13 +245,43 @@ START_TEST(a_watchdog_may_be_set_by_the_agent)
 }
 END_TEST
 
+/* Until it feeds its watchdog again, as one that is not ended for it may. */
 START_TEST(who_says_that_it_hangs_is_believed)
 {
     begin(HF_DETECTOR_DEFAULT);
-    hf_detector_give_up(&d);
+    hf_detector_give_up(&d, now);
     look();
     ck_assert_int_eq(last.state, HF_DETECTOR_FROZEN);
     ck_assert_int_eq(last.source, HF_SOURCE_WATCHDOG);
+    now += 100; /* another of its threads */
+    hf_detector_on_beat(&d, HF_SOURCE_WATCHDOG, now);
+    look();
+    ck_assert_int_eq(last.state, HF_DETECTOR_FROZEN);
+    now += 5 * S;
+    hf_detector_on_beat(&d, HF_SOURCE_WATCHDOG, now);
+    look();
+    ck_assert_int_eq(last.state, HF_DETECTOR_WELL);
+}
+END_TEST
+
+/* The oldest of a thousand fade, and what is known of few is as it was. */
+START_TEST(habits_are_those_of_the_last_thousand_intervals)
+{
+    struct hf_detector_heard heard = { 0 };
+
+    hf_detector_sample(&heard, 1000);
+    hf_detector_sample(&heard, 3000);
+    ck_assert(fabs(heard.mean - 2000) < 1 && fabs(heard.variance - 1000000) < 1);
+    for (int i = 0; i < HF_DETECTOR_SAMPLES; i++)
+        hf_detector_sample(&heard, 2000);
+    ck_assert_uint_eq(heard.count, HF_DETECTOR_SAMPLES);
+    ck_assert(fabs(heard.mean - 2000) < 1 && heard.variance < 10000);
+    for (int i = 0; i < 5 * HF_DETECTOR_SAMPLES; i++)
+        hf_detector_sample(&heard, 500);
+    ck_assert(fabs(heard.mean - 500) < 20);
+    hf_detector_sample(&heard, 0);
+    hf_detector_sample(&heard, INT64_MAX);
+    ck_assert(fabs(heard.mean - 500) < 20);
 }
 END_TEST
 
@@ -548,11 +598,13 @@ int main(void)
     tcase_add_test(t, who_is_unpunctual_by_habit_is_found_later);
     tcase_add_test(t, one_miss_is_never_a_failure);
     tcase_add_test(t, activity_refutes_missing_answers);
+    tcase_add_test(t, a_ping_is_not_missed_by_who_did_something_since);
     tcase_add_test(t, who_does_not_listen_any_more_is_not_judged_by_pings);
     tcase_add_test(t, a_watchdog_that_was_never_fed_bites_nobody);
     tcase_add_test(t, a_watchdog_bites_who_stops_feeding_it);
     tcase_add_test(t, a_watchdog_may_be_set_by_the_agent);
     tcase_add_test(t, who_says_that_it_hangs_is_believed);
+    tcase_add_test(t, habits_are_those_of_the_last_thousand_intervals);
     tcase_add_test(t, heartbeats_that_stop_make_suspect_and_no_more);
     tcase_add_test(t, heartbeats_convict_where_the_policy_says_so);
     tcase_add_test(t, probes_that_fail_convict_who_was_well_and_does_nothing);
