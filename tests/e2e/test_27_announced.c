@@ -15,17 +15,41 @@ static const struct {
              { "waiting", "waiting (ends in 23h" }
 };
 
+struct row {
+    const char *agent, *part;
+};
+
+/* In the line of that agent. */
 static bool is_shown(void *arg)
 {
     HFT_CLEANUP_OUTPUT struct hft_output output = { 0 };
+    const struct row *row = arg;
+    char *line, *rest;
 
     hft_cli(&output, server.endpoint, "ps", NULL);
-    return strstr(output.out, arg) != NULL;
+    rest = output.out;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        size_t len = strlen(row->agent);
+
+        if (strncmp(line, row->agent, len) == 0 && line[len] == ' ')
+            return strstr(line, row->part) != NULL;
+    }
+    return false;
 }
 
-static void await_shown(const char *part)
+static void await_shown(const char *agent, const char *part)
 {
-    hft_wait_or_fail(is_shown, (void *)part, STEP_MS, part);
+    hft_wait_or_fail(is_shown, &(struct row){ agent, part }, STEP_MS, part);
+}
+
+/* What explains that it does not answer does not explain that it is stopped. */
+static void expect_stop_seen(const char *agent)
+{
+    await_shown(agent, "waiting (ends in ");
+    ck_assert_int_eq(kill(pid_of(agent), SIGSTOP), 0);
+    await(key_of(agent, "report"), "it is stopped by a signal");
+    ck_assert_int_eq(kill(pid_of(agent), SIGCONT), 0);
+    await_clear(agent);
 }
 
 START_TEST(every_announced_state_shows_its_end_and_has_one)
@@ -37,6 +61,7 @@ START_TEST(every_announced_state_shows_its_end_and_has_one)
         { "waiting", NULL, SAYS("waiting") },
         { "late", "brief", "detect.profile: dev\n" },
         { "extends", "pause", "detect.watchdog: 2s\n" },
+        { "rests", "rest, waiting", "" },
     };
     pid_t agentd;
     hf_rev life;
@@ -46,12 +71,14 @@ START_TEST(every_announced_state_shows_its_end_and_has_one)
     await_said("h1", "extends", "asked for time");
     life = life_of("extends");
     await("agents/extends/report", "it asked for time");
-    await_shown("busy (ends in ");
+    await_shown("extends", "busy (ends in ");
     for (size_t i = 0; i < sizeof ENDS / sizeof ENDS[0]; i++) {
         await_said("h1", ENDS[i].state, "said");
         await(key_of(ENDS[i].state, "report"), "\"until\":\"");
-        expect_shown("ps", NULL, ENDS[i].end);
+        await_shown(ENDS[i].state, ENDS[i].end);
     }
+    await_said("h1", "rests", "blocking");
+    expect_stop_seen("rests");
     await("agents/late/exit", "\"kind\":\"frozen\"");
     expect_in("agents/late/exit", "state busy");
     await_said("h1", "extends", "fed 4");
