@@ -14,20 +14,20 @@
 #include "base/cleanup.h"
 #include "support/process.h"
 
-enum { STOP_MS = 60000, MANY = 1000, SOME = 100 };
+enum { STOP_MS = 60000, MOST_AGENTS = 2000 };
 
 static const struct {
     const char *name;
     const char *program;
-    unsigned most;
+    bool is_heavy;
     bool per_agent; /* one process of its own for each */
 } PEERS[HFB_IDLE_PEERS] = {
-    [HFB_IDLE_GO] = { "go session", "etcd_peer", SOME, true },
-    [HFB_IDLE_ETCDCTL] = { "etcdctl", "etcdctl", SOME, true },
-    [HFB_IDLE_RUNIT] = { "runit", "runsvdir", MANY, false },
-    [HFB_IDLE_S6] = { "s6", "s6-svscan", MANY, false },
-    [HFB_IDLE_SUPERVISOR] = { "supervisor", "supervisord", MANY, false },
-    [HFB_IDLE_PM2] = { "pm2", "pm2", SOME, false },
+    [HFB_IDLE_GO] = { "go session", "etcd_peer", true, true },
+    [HFB_IDLE_ETCDCTL] = { "etcdctl", "etcdctl", true, true },
+    [HFB_IDLE_RUNIT] = { "runit", "runsvdir", false, false },
+    [HFB_IDLE_S6] = { "s6", "s6-svscan", false, false },
+    [HFB_IDLE_SUPERVISOR] = { "supervisor", "supervisord", false, false },
+    [HFB_IDLE_PM2] = { "pm2", "pm2", true, false },
 };
 
 struct start {
@@ -42,9 +42,9 @@ const char *hfb_idle_name(enum hfb_idle_peer peer)
     return PEERS[peer].name;
 }
 
-unsigned hfb_idle_most(enum hfb_idle_peer peer)
+bool hfb_idle_is_heavy(enum hfb_idle_peer peer)
 {
-    return PEERS[peer].most;
+    return PEERS[peer].is_heavy;
 }
 
 /* Go's stands beside us, all others in the PATH. */
@@ -205,21 +205,20 @@ bool hfb_idle_is_complete(const struct hfb_idle *idle, enum hfb_idle_peer peer, 
 void hfb_idle_stop(struct hfb_idle *idle)
 {
     static struct hfb_crowd crowd;
-    static pid_t agents[2 * MANY];
-    size_t count;
+    static pid_t agents[MOST_AGENTS];
+    size_t count = 0;
 
-    for (size_t i = 0; i < idle->root_count; i++) {
-        crowd = (struct hfb_crowd){ .count = 0 };
-        hfb_crowd_add(&crowd, idle->roots[i]);
-        for (size_t j = 0; j < crowd.count; j++)
-            (void)kill(crowd.pids[j], SIGSTOP);
-        count = hfb_crowd_agents(idle->roots[i], agents, 2 * MANY);
-        for (size_t j = 0; j < count; j++)
-            (void)kill(agents[j], SIGKILL);
-        for (size_t j = 0; j < crowd.count; j++)
-            (void)kill(crowd.pids[j], SIGKILL);
+    hfb_crowd_find(&crowd, idle->roots, idle->root_count);
+    for (size_t i = 0; i < crowd.count; i++)
+        (void)kill(crowd.pids[i], SIGSTOP);
+    if (idle->root_count == 1) /* who has one of its own for each has none below it */
+        count = hfb_crowd_agents(idle->roots[0], agents, MOST_AGENTS);
+    for (size_t i = 0; i < count; i++)
+        (void)kill(agents[i], SIGKILL);
+    for (size_t i = 0; i < crowd.count; i++)
+        (void)kill(crowd.pids[i], SIGKILL);
+    for (size_t i = 0; i < idle->root_count; i++)
         (void)hft_process_reap(idle->roots[i], STOP_MS);
-    }
     free(idle->roots);
     *idle = (struct hfb_idle){ NULL, 0 };
 }

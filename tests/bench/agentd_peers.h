@@ -29,9 +29,8 @@ struct hfb_idle {
 
 const char *hfb_idle_name(enum hfb_idle_peer peer);
 
-/* More are not started: each would need seconds, or much memory, and costs as much as the one
- * before. */
-unsigned hfb_idle_most(enum hfb_idle_peer peer);
+/* A thousand of them keep the machine so busy that nothing is measured beside them but us. */
+bool hfb_idle_is_heavy(enum hfb_idle_peer peer);
 
 /* Starts it with `count` of `agent` (or of leases), its files beneath `dir`; false when it is
  * not installed. Leases have that TTL. */

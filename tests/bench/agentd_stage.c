@@ -190,7 +190,7 @@ void hfb_stage_close(struct hfb_stage *stage)
 void hfb_stage_crowd(const struct hfb_stage *stage, struct hfb_crowd *ret_crowd)
 {
     *ret_crowd = (struct hfb_crowd){ .count = 0 };
-    hfb_crowd_add(ret_crowd, stage->agentd.pid);
+    hfb_crowd_find(ret_crowd, &stage->agentd.pid, 1);
 }
 
 static bool never(void *arg)

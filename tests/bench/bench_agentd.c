@@ -11,7 +11,8 @@
  * PSS, in which they count in part. What 100 agents need is compared by both, since Go's
  * session has a process for each. All leases have the same TTL.
  *
- * Pings: 100 agents that listen and answer, each a process of its own, every two seconds.
+ * Pings: 100 agents that listen and answer, each a process of its own, every two seconds; what
+ * they have answered is counted.
  *
  * On a machine that is busy with other things every figure of time grows, since whoever wakes
  * up finds the processor's caches cold; and who is killed waits for a processor to die on,
@@ -21,8 +22,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "bench/agentd_peers.h"
@@ -160,7 +163,12 @@ static bool is_complete(void *arg)
 /* In a hurry, a hundred are compared with Go's alone, whose tenth they may cost. */
 static bool is_asked_for(enum hfb_idle_peer peer, unsigned count)
 {
-    return count <= hfb_idle_most(peer) && (!quick || count <= 10 || peer == HFB_IDLE_GO);
+    return !quick || count <= 10 || peer == HFB_IDLE_GO;
+}
+
+static bool is_apart(enum hfb_idle_peer peer, unsigned count)
+{
+    return count >= 1000 && hfb_idle_is_heavy(peer);
 }
 
 static void start_peer(struct hfb_stage *stage, enum hfb_idle_peer peer, unsigned count)
@@ -174,6 +182,8 @@ static void start_peer(struct hfb_stage *stage, enum hfb_idle_peer peer, unsigne
     if (is_asked_for(peer, count) && !subject->is_there)
         (void)fprintf(stderr, "%s is not installed: ./dev bench agentd does it\n",
                       hfb_idle_name(peer));
+    ck_assert_msg(peer != HFB_IDLE_GO || subject->is_there || !is_asked_for(peer, count),
+                  "without Go's session there is nothing to hold ours to");
     if (subject->is_there)
         hft_loop_until(&stage->client.loop, is_complete, &waiting, WAIT_MS,
                        hfb_idle_name(peer));
@@ -188,8 +198,8 @@ static void find_crowds(struct hfb_stage *stage)
         subject->cpu = (struct series){ .count = 0 };
         if (i == OURS)
             hfb_stage_crowd(stage, &subject->crowd);
-        for (size_t j = 0; i != OURS && subject->is_there && j < subject->idle.root_count; j++)
-            hfb_crowd_add(&subject->crowd, subject->idle.roots[j]);
+        else if (subject->is_there)
+            hfb_crowd_find(&subject->crowd, subject->idle.roots, subject->idle.root_count);
     }
 }
 
@@ -233,6 +243,9 @@ static void report_peers(unsigned count)
         (void)snprintf(name, sizeof name, "idle_cpu_%u", count);
         report(&(struct figure){ name, "ms/min", ours->cpu, subjects[p].cost.cpu,
                                  hfb_idle_name(p), count == 1 && p == HFB_IDLE_GO ? 1.0 : 0 });
+        if (count == 1 && p == HFB_IDLE_GO)
+            report(&(struct figure){ "idle_cpu_1_goal", "ms/min", ours->cpu,
+                                     0.7 * subjects[p].cost.cpu, "0.7 x go session", 0 });
     }
     for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS; p++) {
         if (!subjects[p].is_there)
@@ -266,11 +279,13 @@ static void report_parts(const struct hfb_stage *stage)
          "17 MB");
 }
 
-/* What one agent more costs, and that the thousandth costs no more than the hundredth. */
+/* What one agent more costs, and that the thousandth costs no more than the hundredth: what all
+ * have in common must not hide it. */
 static void report_growth(const struct cost costs[SIZES], unsigned size)
 {
     unsigned more = COUNTS[size] - COUNTS[0];
-    const struct cost *now = &costs[size], *before = &costs[size - 1];
+    const struct cost *now = &costs[size], *before = &costs[size - 1], *first = &costs[0];
+    unsigned few = COUNTS[size - 1] - COUNTS[0], many = COUNTS[size] - COUNTS[size - 1];
     double grown = (now->memory.rss_kb - costs[0].memory.rss_kb) / more;
     char name[64];
 
@@ -282,6 +297,11 @@ static void report_growth(const struct cost costs[SIZES], unsigned size)
                              before->cpu / COUNTS[size - 1], "of 100", 1.0 });
     report(&(struct figure){ "rss_per_agent_1000", "kB", now->memory.rss_kb / COUNTS[size],
                              before->memory.rss_kb / COUNTS[size - 1], "of 100", 1.0 });
+    report(&(struct figure){ "cpu_per_further_1000", "ms/min", (now->cpu - before->cpu) / many,
+                             (before->cpu - first->cpu) / few, "of 100", 1.5 });
+    report(&(struct figure){
+        "rss_per_further_1000", "kB", (now->memory.rss_kb - before->memory.rss_kb) / many,
+        (before->memory.rss_kb - first->memory.rss_kb) / few, "of 100", 1.25 });
 }
 
 /* Latency: each after the same rest, in turn. */
@@ -336,6 +356,20 @@ static void stop_peers(void)
     }
 }
 
+/* Those whose thousand would disturb the others, one after the other. */
+static void run_apart(struct hfb_stage *stage, unsigned count)
+{
+    for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS; p++) {
+        if (!is_apart(p, count))
+            continue;
+        (void)fprintf(stderr, "%u by %s\n", count, hfb_idle_name(p));
+        start_peer(stage, p, count);
+        measure(stage, window_for(count));
+        report_peers(count);
+        stop_peers();
+    }
+}
+
 static void run_size(unsigned size, struct cost costs[SIZES])
 {
     unsigned count = COUNTS[size];
@@ -345,8 +379,10 @@ static void run_size(unsigned size, struct cost costs[SIZES])
     (void)fprintf(stderr, "%u agents\n", count);
     (void)snprintf(word, sizeof word, "\"%s\"", agent_program);
     hfb_stage_open(&stage, &(struct hfb_stage_options){ .agent = word, .count = count });
-    for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS && is_wanted("idle"); p++)
-        start_peer(&stage, p, count);
+    for (enum hfb_idle_peer p = 0; p < HFB_IDLE_PEERS && is_wanted("idle"); p++) {
+        if (!is_apart(p, count))
+            start_peer(&stage, p, count);
+    }
     if (is_wanted("idle")) {
         measure(&stage, window_for(count));
         costs[size] = subjects[OURS].cost;
@@ -356,6 +392,8 @@ static void run_size(unsigned size, struct cost costs[SIZES])
             report_growth(costs, size);
     }
     stop_peers();
+    if (is_wanted("idle"))
+        run_apart(&stage, count);
     if (count == 100 && is_wanted("latency")) {
         hfb_stage_rest(&stage, 1000);
         run_latency(&stage);
@@ -365,15 +403,33 @@ static void run_size(unsigned size, struct cost costs[SIZES])
 
 /* Pings. */
 
+static off_t count_pongs(int fd)
+{
+    struct stat facts;
+
+    ck_assert_int_eq(fstat(fd, &facts), 0);
+    return facts.st_size;
+}
+
 static void run_pings(void)
 {
+    char file[] = "/tmp/holdfast-pongs-XXXXXX", word[PATH_MAX + 64];
+    HF_CLEANUP_FD int fd = mkstemp(file);
     struct hfb_stage stage;
-    char word[PATH_MAX + 32];
+    int64_t begun;
+    off_t before;
 
     (void)fprintf(stderr, "100 agents that are pinged\n");
-    (void)snprintf(word, sizeof word, "\"%s\", pings", agent_program);
+    ck_assert_int_ge(fd, 0);
+    (void)snprintf(word, sizeof word, "\"%s\", pings, %s", agent_program, file);
     hfb_stage_open(&stage, &(struct hfb_stage_options){ .agent = word, .count = 100 });
+    begun = hfb_now_ns();
+    before = count_pongs(fd);
     measure(&stage, (struct window){ quick ? 2 : 4, quick ? 4000 : 10000 });
+    hold("pings_every", "s",
+         100 * (double)(hfb_now_ns() - begun) / 1e9 / (double)(count_pongs(fd) - before + 1),
+         2.2, "2 s and a tenth");
+    (void)unlink(file);
     hold("pings_cpu_100", "%", subjects[OURS].cost.cpu / 600, 0.4, "0.4 % of a core");
     report(&(struct figure){ "pings_rss_100", "MB",
                              subjects[OURS].cost.memory.rss_kb / KB_PER_MB, 100, "agents", 0 });

@@ -85,18 +85,28 @@ static const struct process *find(pid_t pid)
     return NULL;
 }
 
-static bool is_below(const struct process *process, pid_t root)
+static bool is_one_of(pid_t pid, const pid_t *roots, size_t count)
 {
-    while (process != NULL && process->pid != root)
+    for (size_t i = 0; i < count; i++) {
+        if (roots[i] == pid)
+            return true;
+    }
+    return false;
+}
+
+static bool is_below(const struct process *process, const pid_t *roots, size_t count)
+{
+    while (process != NULL && !is_one_of(process->pid, roots, count))
         process = process->parent > 1 ? find(process->parent) : NULL;
     return process != NULL;
 }
 
-void hfb_crowd_add(struct hfb_crowd *crowd, pid_t root)
+void hfb_crowd_find(struct hfb_crowd *crowd, const pid_t *roots, size_t count)
 {
+    crowd->count = 0;
     look();
     for (size_t i = 0; i < process_count; i++) {
-        if (processes[i].is_agent || !is_below(&processes[i], root))
+        if (processes[i].is_agent || !is_below(&processes[i], roots, count))
             continue;
         ck_assert_uint_lt(crowd->count, HFB_CROWD_MAX);
         crowd->pids[crowd->count++] = processes[i].pid;
@@ -109,7 +119,7 @@ size_t hfb_crowd_agents(pid_t root, pid_t *ret_pids, size_t max)
 
     look();
     for (size_t i = 0; i < process_count; i++) {
-        if (!processes[i].is_agent || !is_below(&processes[i], root))
+        if (!processes[i].is_agent || !is_below(&processes[i], &root, 1))
             continue;
         if (count < max)
             ret_pids[count] = processes[i].pid;
@@ -181,5 +191,6 @@ struct hfb_memory hfb_crowd_largest(const struct hfb_crowd *crowd, const char *c
         if (memory.rss_kb > largest.rss_kb)
             largest = memory;
     }
+    ck_assert_msg(largest.rss_kb > 0, "there is no %s", comm);
     return largest;
 }

@@ -17,8 +17,8 @@ struct hfb_crowd {
     size_t count;
 };
 
-/* Adds this process and everything below it but the agents. */
-void hfb_crowd_add(struct hfb_crowd *crowd, pid_t root);
+/* These processes and everything below them but the agents. */
+void hfb_crowd_find(struct hfb_crowd *crowd, const pid_t *roots, size_t count);
 
 /* Of all their threads, also those that are gone, in nanoseconds. */
 int64_t hfb_crowd_cpu_ns(const struct hfb_crowd *crowd);
@@ -30,7 +30,7 @@ struct hfb_memory {
 };
 struct hfb_memory hfb_crowd_memory(const struct hfb_crowd *crowd);
 
-/* The largest of those of that name; nothing where there is none. */
+/* The largest of those of that name, of which there must be one. */
 struct hfb_memory hfb_crowd_largest(const struct hfb_crowd *crowd, const char *comm);
 
 /* Those agents below `root`, at most `max`; returns how many there are. */
