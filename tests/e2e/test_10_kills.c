@@ -1,6 +1,6 @@
 /* Agents, links and shims are killed at random moments, each alone and two at once, on a host
- * with cgroups and on one with shims: no registration outlives its process, no process its
- * registration, and no end is lost. */
+ * with cgroups and on one that is nobody's, with shims: no registration outlives its process,
+ * no process its registration, and no end is lost. */
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -282,10 +282,8 @@ static void expect_everybody(void)
 
 static void begin(void)
 {
-    static const char *const SHIMS[] = { "HOLDFAST_AGENTD_CGROUPS=off", NULL };
-
     fleet.ttl = TTL_MS;
-    fleet.hosts[1].more_env = SHIMS;
+    fleet.hosts[1].is_nobodys = true;
     hft_fleet_launch(&fleet, SCRIPT);
     hft_fleet_lead(&fleet, 0, "--recovery-backoff", "100ms", "--recovery-limit", "16",
                    "--recovery-hourly-limit", "32", NULL);
