@@ -82,8 +82,8 @@ void hft_keeper_start(struct hft_keeper *k)
                                  k->state,  "--",  "true",   NULL };
     bool is_nobodys = k->mode == HFT_KEEPER_NOBODY;
     const char *env[16] = { relay, link, "HOLDFAST_SECRET=keeper",
-                            k->mode == HFT_KEEPER_CGROUP ? "A=1"
-                                                         : "HOLDFAST_AGENTD_CGROUPS=off" };
+                            k->mode == HFT_KEEPER_SHIM ? "HOLDFAST_AGENTD_CGROUPS=off"
+                                                       : "A=1" };
     size_t count = 4;
 
     for (const char *const *more = is_nobodys ? hft_nobody_env() : hft_sanitizer_env();
@@ -495,7 +495,7 @@ bool hft_keeper_begin(struct hft_keeper *k, int mode)
     hft_keeper_init(k, (enum hft_keeper_mode)mode);
     hft_keeper_start(k);
     has_cgroups = (k->hello.flags & AGENTD_HAS_CGROUPS) != 0;
-    if (mode == HFT_KEEPER_CGROUP && !has_cgroups) {
+    if (mode == HFT_KEEPER_CGROUP && !has_cgroups && !hft_has_cgroups()) {
         hft_skip("no cgroup v2 that we may use");
         hft_keeper_done(k);
         return false;
