@@ -169,8 +169,9 @@ static void kill_agent(struct end *end, bool by_shim)
     if (parent == 0)
         return; /* it is about to end, by nothing that this test did */
     end->signal = has_shim && by_shim ? SIGKILL : draw(3) == 0 ? SIGUSR1 : SIGKILL;
-    if (kill(has_shim && by_shim ? parent : pid, end->signal) == 0)
-        end->life = live.create_rev;
+    if (kill(has_shim && by_shim ? parent : pid, end->signal) != 0)
+        return;
+    end->life = live.create_rev;
     killed[has_shim && by_shim]++;
 }
 
@@ -182,8 +183,8 @@ static void kill_link(unsigned host)
     if (link <= 0 || hft_now() - link_killed_at[host] < LINK_REST_MS)
         return;
     link_killed_at[host] = hft_now();
-    (void)kill(link, SIGKILL);
-    killed[2]++;
+    if (kill(link, SIGKILL) == 0)
+        killed[2]++;
 }
 
 static void kill_somebody(void)
