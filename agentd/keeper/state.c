@@ -163,7 +163,8 @@ static void mark_abandoned(struct agentd_agent *a)
                 "its agentd was killed; the next one ended what was left");
 }
 
-static bool take_over(struct keeper *k, const char *buf, size_t len)
+/* A record under another name than its own could never be removed. */
+static bool take_over(struct keeper *k, const char *name, const char *buf, size_t len)
 {
     struct record record;
     struct keeper_slot *s;
@@ -174,7 +175,7 @@ static bool take_over(struct keeper *k, const char *buf, size_t len)
     if (record.magic != RECORD_MAGIC || record.version != AGENTD_PROTOCOL_VERSION ||
         agentd_check_news(buf + offsetof(struct record, a), len - offsetof(struct record, a)) !=
             NULL ||
-        k->slot_count >= AGENTD_AGENTS_MAX)
+        strcmp(record.a.who.instance, name) != 0 || k->slot_count >= AGENTD_AGENTS_MAX)
         return false;
     if (record.a.state != AGENTD_STATE_ENDED) {
         if (strcmp(record.a.boot_id, k->boot_id) == 0)
@@ -204,7 +205,7 @@ static void recover_file(struct keeper *k, const char *name)
 
     (void)snprintf(path, sizeof path, "run/%s", name);
     ssize_t len = keeper_read_at(k->state_fd, path, buf, sizeof buf);
-    if (len >= 0 && take_over(k, buf, (size_t)len))
+    if (len >= 0 && take_over(k, name, buf, (size_t)len))
         return;
     keeper_log("warn", "event=unreadable file=%s next=removed", path);
     (void)unlinkat(k->state_fd, path, 0);

@@ -16,6 +16,7 @@
 #include "support/client.h"
 #include "support/etcd.h"
 #include "support/program.h"
+#include "support/rights.h"
 #include "support/suite.h"
 #include "support/text.h"
 
@@ -38,7 +39,8 @@ static struct hft_etcd server;
 static struct hft_client hand;
 static struct hft_tempdir dir;
 static struct hft_program leader;
-static int input; /* of the agentd that is started next; 0: nothing to read */
+static int input;       /* of the agentd that is started next; 0: nothing to read */
+static bool is_nobodys; /* the agentds; HOLDFAST_HOST says so */
 static const char *const
     *variables; /* of the same, beside what a sanitizer needs; may be NULL */
 
@@ -55,6 +57,9 @@ static inline void setup(void)
     hft_client_open(&hand, server.endpoint, NULL);
     hft_tempdir_init(&dir);
     leader = (struct hft_program){ 0 };
+    is_nobodys = hft_is_nobodys(false);
+    if (is_nobodys)
+        hft_settle_nobody(dir.path, NULL);
 }
 
 static inline void teardown(void)
@@ -165,17 +170,41 @@ static inline void submit(const char *task, const char *role, const char *payloa
 
 /* agentd. */
 
+/* As a path: as it was built, or the copy that nobody can come to. */
+static inline const char *program(const char *built, const char *copy)
+{
+    static char path[400];
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, copy);
+    return is_nobodys ? path : built;
+}
+
+static inline const char *agentd_program(void)
+{
+    return program(AGENTD, "bin/agentd");
+}
+
+static inline const char *link_program(void)
+{
+    return program(AGENTD_LINK, "libexec/holdfast/agentd-link");
+}
+
+static inline const char *const *sanitizer_env(void)
+{
+    return is_nobodys ? hft_nobody_env() : hft_sanitizer_env();
+}
+
 static inline pid_t start_with(const char *name, const char *const flags[],
                                const char *const command[])
 {
-    const char *argv[48] = { AGENTD,         "run",
-                             "--name",       name,
-                             "--role",       "r1",
-                             "--host",       "h1",
-                             "--state-dir",  dir.path,
-                             "--ttl",        "10s",
-                             "--endpoints",  server.endpoint,
-                             "--stop-grace", "5s" };
+    const char *argv[48] = { agentd_program(), "run",
+                             "--name",         name,
+                             "--role",         "r1",
+                             "--host",         "h1",
+                             "--state-dir",    dir.path,
+                             "--ttl",          "10s",
+                             "--endpoints",    server.endpoint,
+                             "--stop-grace",   "5s" };
     size_t count = 16;
     char log[300];
     int fd;
@@ -192,10 +221,11 @@ static inline pid_t start_with(const char *name, const char *const flags[],
     ck_assert_int_ge(fd, 0);
     pid = hft_process_spawn(
         &(struct hft_spawn){ .argv = argv,
-                             .env = variables != NULL ? variables : hft_sanitizer_env(),
+                             .env = variables != NULL ? variables : sanitizer_env(),
                              .in = input,
                              .out = fd,
-                             .err = fd });
+                             .err = fd,
+                             .as_nobody = is_nobodys });
     (void)close(fd);
     return pid;
 }
@@ -214,13 +244,19 @@ static inline char *read_file(const char *name)
 }
 
 /* A sanitizer speaks on agentd's own output. */
-static inline void check_log(void)
+static inline void check_log_of(const char *file, bool of_nobody)
 {
-    char *log = read_file("agentd.log");
+    char *log = read_file(file);
 
     ck_assert_msg(strstr(log, "Sanitizer") == NULL && strstr(log, "runtime error") == NULL,
                   "%s", log);
+    hft_check_trees(log, of_nobody);
     free(log);
+}
+
+static inline void check_log(void)
+{
+    check_log_of("agentd.log", is_nobodys);
 }
 
 /* Asks it to end, and returns its exit code. */

@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "e2e/agentd_fixture.h"
 
-enum { NOBODY = 65534 };
-
 struct cast {
     const char *agent;
     const char *mode; /* of pinged.py, which it is then; or ... */
@@ -79,18 +77,6 @@ static inline void await_said(const char *host, const char *agent, const char *p
 
 /* Hosts. */
 
-/* To where nobody can come, too: what was built may lie in somebody's home. */
-static inline void copy(const char *from, const char *to)
-{
-    char path[400];
-    struct hft_output output;
-
-    (void)snprintf(path, sizeof path, "%s/%s", dir.path, to);
-    hft_process_run((const char *[]){ "install", "-D", from, path, NULL }, NULL, &output);
-    ck_assert_msg(output.status == 0, "%s", output.err);
-    hft_output_done(&output);
-}
-
 static inline void write_cast(const char *host, const struct cast *one)
 {
     char name[120], text[1000];
@@ -131,73 +117,53 @@ static inline void write_host(const char *host, const struct cast *all, size_t c
     write_file(name, text);
 }
 
-/* What a test asks for, or HOLDFAST_HOST, which is root or nobody: everything that holds in
- * cgroups holds behind shims. */
-static inline bool is_nobodys_host(bool as_nobody)
-{
-    const char *text = getenv("HOLDFAST_HOST");
-
-    return geteuid() == 0 && (text != NULL ? strcmp(text, "nobody") == 0 : as_nobody);
-}
-
 /* An agentd of that host. As nobody it has no rights, and shims instead of cgroups. */
 static inline pid_t start_host(const char *host, const struct cast *all, size_t count,
                                bool as_nobody)
 {
-    char program[300], config[400], state[300], log[400];
-    const char *const argv[] = { "setpriv",
-                                 "--reuid=65534",
-                                 "--regid=65534",
-                                 "--clear-groups",
-                                 "--pdeathsig=KILL",
-                                 program,
-                                 "--config",
-                                 config,
-                                 "--state-dir",
-                                 state,
-                                 "--endpoints",
-                                 server.endpoint,
-                                 NULL };
-    /* What a sanitizer's variables name lies where the programs were built. */
-    const char *const quiet[] = { "ASAN_OPTIONS=detect_leaks=0", NULL };
+    char config[400], state[300], log[400];
+    const char *argv[] = { AGENTD, "--config",    config,          "--state-dir",
+                           state,  "--endpoints", server.endpoint, NULL };
     int fd;
     pid_t pid;
 
-    as_nobody = is_nobodys_host(as_nobody);
+    is_nobodys = hft_is_nobodys(as_nobody);
     ck_assert_int_eq(chmod(dir.path, 0755), 0);
-    copy(HOLDFAST_SOURCE_DIR "/tests/e2e/pinged.py", "pinged.py");
+    hft_copy_program(HOLDFAST_SOURCE_DIR "/tests/e2e/pinged.py", dir.path, "pinged.py");
     write_host(host, all, count);
-    (void)snprintf(program, sizeof program, "%s", AGENTD);
     (void)snprintf(state, sizeof state, "%s/%s", dir.path, host);
     (void)snprintf(config, sizeof config, "%s/agentd.yaml", state);
-    if (as_nobody) {
-        copy(AGENTD, "bin/agentd");
-        copy(AGENTD_LINK, "libexec/holdfast/agentd-link");
-        (void)snprintf(program, sizeof program, "%s/bin/agentd", dir.path);
-        ck_assert_int_eq(chown(state, NOBODY, NOBODY), 0);
+    if (is_nobodys) {
+        hft_settle_nobody(dir.path, NULL);
+        argv[0] = agentd_program();
+        ck_assert_int_eq(chown(state, HFT_NOBODY, HFT_NOBODY), 0);
     }
     (void)snprintf(log, sizeof log, "%s/agentd.log", state);
     fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
-    pid = hft_process_spawn(&(struct hft_spawn){ .argv = as_nobody ? argv : argv + 5,
-                                                 .env = as_nobody ? quiet : hft_sanitizer_env(),
-                                                 .out = fd,
-                                                 .err = fd });
+    pid = hft_process_spawn(&(struct hft_spawn){
+        .argv = argv, .env = sanitizer_env(), .out = fd, .err = fd, .as_nobody = is_nobodys });
     (void)close(fd);
     return pid;
 }
 
+static inline bool is_of_nobody(const char *host)
+{
+    char path[400];
+    struct stat facts;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir.path, host);
+    return stat(path, &facts) == 0 && facts.st_uid == HFT_NOBODY;
+}
+
 static inline void end_host(const char *host, pid_t agentd)
 {
-    char name[100], *log;
+    char name[100];
 
     ck_assert_int_eq(kill(agentd, SIGTERM), 0);
     (void)hft_process_reap(agentd, STEP_MS);
     (void)snprintf(name, sizeof name, "%s/agentd.log", host);
-    log = read_file(name);
-    ck_assert_msg(strstr(log, "Sanitizer") == NULL && strstr(log, "runtime error") == NULL,
-                  "%s", log);
-    free(log);
+    check_log_of(name, is_of_nobody(host));
 }
 
 /* As a command line shows it. */

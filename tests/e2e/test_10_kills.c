@@ -1,6 +1,6 @@
 /* Agents, links and shims are killed at random moments, each alone and two at once, on a host
- * with cgroups and on one with shims: no registration outlives its process, no process its
- * registration, and no end is lost. */
+ * with cgroups and on one that is nobody's, with shims: no registration outlives its process,
+ * no process its registration, and no end is lost. */
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -169,8 +169,9 @@ static void kill_agent(struct end *end, bool by_shim)
     if (parent == 0)
         return; /* it is about to end, by nothing that this test did */
     end->signal = has_shim && by_shim ? SIGKILL : draw(3) == 0 ? SIGUSR1 : SIGKILL;
-    if (kill(has_shim && by_shim ? parent : pid, end->signal) == 0)
-        end->life = live.create_rev;
+    if (kill(has_shim && by_shim ? parent : pid, end->signal) != 0)
+        return;
+    end->life = live.create_rev;
     killed[has_shim && by_shim]++;
 }
 
@@ -182,8 +183,8 @@ static void kill_link(unsigned host)
     if (link <= 0 || hft_now() - link_killed_at[host] < LINK_REST_MS)
         return;
     link_killed_at[host] = hft_now();
-    (void)kill(link, SIGKILL);
-    killed[2]++;
+    if (kill(link, SIGKILL) == 0)
+        killed[2]++;
 }
 
 static void kill_somebody(void)
@@ -282,10 +283,8 @@ static void expect_everybody(void)
 
 static void begin(void)
 {
-    static const char *const SHIMS[] = { "HOLDFAST_AGENTD_CGROUPS=off", NULL };
-
     fleet.ttl = TTL_MS;
-    fleet.hosts[1].more_env = SHIMS;
+    fleet.hosts[1].is_nobodys = true;
     hft_fleet_launch(&fleet, SCRIPT);
     hft_fleet_lead(&fleet, 0, "--recovery-backoff", "100ms", "--recovery-limit", "16",
                    "--recovery-hourly-limit", "32", NULL);

@@ -69,13 +69,13 @@ static pid_t start_people(int host, const char *name)
     return start_host(name, cast, KINDS, host == 1 && geteuid() == 0);
 }
 
-static bool is_nobodys(pid_t pid)
+static bool is_of_no_rights(pid_t pid)
 {
     char path[32];
     struct stat facts;
 
     (void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
-    return stat(path, &facts) == 0 && facts.st_uid == NOBODY;
+    return stat(path, &facts) == 0 && facts.st_uid == HFT_NOBODY;
 }
 
 static void find_family(const char *host, struct person *person)
@@ -99,7 +99,8 @@ static void await_people(int host, const char *name)
         people[host][i].life = life_of(people[host][i].name);
         if (KIND[i].mode != NULL && strcmp(KIND[i].mode, "parent") == 0)
             find_family(name, &people[host][i]);
-        ck_assert(geteuid() != 0 || is_nobodys(pid_of(people[host][i].name)) == (host == 1));
+        ck_assert(geteuid() != 0 ||
+                  is_of_no_rights(pid_of(people[host][i].name)) == (host == 1));
     }
 }
 

@@ -98,9 +98,6 @@ static pid_t hold_fast(const char *agent)
 
 static void begin(void)
 {
-    static const char *const SHIMS[] = { "HOLDFAST_AGENTD_CGROUPS=off", NULL };
-
-    fleet.hosts[0].more_env = SHIMS;
     hft_fleet_lead(&fleet, 0, "--alert-command", hook, NULL);
     hft_fleet_host(&fleet, 0, "w1", NULL);
     hft_fleet_submit(&fleet, "t", STEPS, 0.3);

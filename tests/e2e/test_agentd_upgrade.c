@@ -43,14 +43,14 @@ static const char *const *begin_scripted_links(void)
     (void)snprintf(script, sizeof script,
                    "#!/bin/sh\ncd %s\necho $$ >>starts\n"
                    "while test -e wait; do sleep 0.02; done\n"
-                   "test -e broken && exit 7\nexec " AGENTD_LINK " \"$@\"\n",
-                   dir.path);
+                   "test -e broken && exit 7\nexec %s \"$@\"\n",
+                   dir.path, link_program());
     write_file("link", script);
     (void)snprintf(path, sizeof path, "%s/link", dir.path);
     ck_assert_int_eq(chmod(path, 0755), 0);
     (void)snprintf(variable, sizeof variable, "HOLDFAST_AGENTD_LINK=%s", path);
     list[count++] = variable;
-    for (const char *const *more = hft_sanitizer_env(); *more != NULL; more++)
+    for (const char *const *more = sanitizer_env(); *more != NULL; more++)
         list[count++] = *more;
     list[count] = NULL;
     return list;

@@ -17,7 +17,7 @@
 #include "support/text.h"
 #include "support/wait.h"
 
-enum { MODES = 2 }; /* a cgroup and a shim */
+enum { MODES = 2 }; /* a cgroup and a shim: who may read the kernel's log */
 
 static struct hft_keeper keepers[HFT_KEEPER_MODES];
 static char cage[128]; /* the cgroup v1 that an agent is put into */
@@ -257,17 +257,17 @@ START_TEST(who_survives_a_kill_is_told_and_ends_as_soon_as_it_can)
 
     if (!make_cage("freezer"))
         return;
-    for (int mode = 0; mode < MODES; mode++) {
+    for (int mode = 0; mode < HFT_KEEPER_MODES; mode++) {
         ck_assert(hft_keeper_begin(&keepers[mode], mode));
         put_into_cage(hft_keeper_run(&keepers[mode], "a", "i1", "sleep 1000")->pid);
     }
     ck_assert_int_eq(write_cage("freezer.state", "FROZEN"), 0);
     hft_wait_or_fail(is_frozen, NULL, 30000, "the freezer");
     killed_at = hft_now();
-    for (int mode = 0; mode < MODES; mode++)
+    for (int mode = 0; mode < HFT_KEEPER_MODES; mode++)
         ck_assert_uint_eq(hft_keeper_order(&keepers[mode], AGENTD_KILL, "a", "i1"),
                           AGENTD_CODE_OK);
-    for (int mode = 0; mode < MODES; mode++) {
+    for (int mode = 0; mode < HFT_KEEPER_MODES; mode++) {
         struct hft_keeper *k = &keepers[mode];
 
         (void)hft_keeper_wait(k, "i1", AGENTD_STATE_STUCK);
@@ -278,7 +278,7 @@ START_TEST(who_survives_a_kill_is_told_and_ends_as_soon_as_it_can)
         ck_assert_uint_eq(hft_keeper_tree(k, "i1")->state, AGENTD_STATE_STUCK);
     }
     ck_assert_int_eq(write_cage("freezer.state", "THAWED"), 0);
-    for (int mode = 0; mode < MODES; mode++) {
+    for (int mode = 0; mode < HFT_KEEPER_MODES; mode++) {
         const struct agentd_agent *a =
             hft_keeper_wait(&keepers[mode], "i1", AGENTD_STATE_ENDED);
 

@@ -21,7 +21,8 @@
 /* After the first round numbers begin at 300 again. */
 #define PID_MAX "380"
 
-enum { SKIPPED = 77, FLOCK = 24, LIVES = 25 };
+/* The flock takes all numbers that are left. */
+enum { SKIPPED = 77, FLOCK = 100, LIVES = 25, FAMILY_SIZE = 5 };
 
 static struct hft_keeper keeper;
 static struct hft_keeper *const k = &keeper;
@@ -72,61 +73,109 @@ static void expect_untouched(pid_t canary)
                   "%d was signalled: %x", (int)canary, (unsigned)status);
 }
 
-/* Its processes, and what they leave free at every moment. */
-static const char CHURN[] =
-    "for i in 1 2 3 4; do (setsid sh -c 'echo $$ > $D/c'$i'; exec sleep "
-    "1000' &); done; echo 1 > $D/made; while :; do /bin/true; done";
+/* Its processes, and what they leave free at every moment; or nothing at all. */
+#define FAMILY                                                                                 \
+    "for i in 1 2 3 4; do (setsid sh -c 'echo $$ > $D/c'$i'; exec sleep 1000' &); done; "      \
+    "echo 1 > $D/made; "
+static const char CHURN[] = FAMILY "while :; do /bin/true; done";
+static const char STILL[] = FAMILY "exec sleep 1000";
 
-/* Canaries take the numbers while the keeper is about to kill those who have them. Returns how
- * many of theirs they got. */
-static unsigned kill_among_canaries(const char *instance)
+struct flock {
+    pid_t list[FLOCK];
+    unsigned count;
+    pid_t own[FAMILY_SIZE]; /* the numbers of the family, and ... */
+    unsigned reused;        /* ... how many of them canaries have */
+};
+
+/* False when no number is left. */
+static bool add_canary(struct flock *flock)
 {
-    pid_t flock[FLOCK], own[5];
-    unsigned count = 0, reused = 0;
+    pid_t pid = flock->count < FLOCK ? make_canary(false) : -1;
+
+    if (pid <= 0)
+        return false;
+    flock->list[flock->count++] = pid;
+    for (int i = 0; i < FAMILY_SIZE; i++)
+        flock->reused += flock->own[i] == pid;
+    return true;
+}
+
+static void remove_file(const char *name)
+{
+    char path[HFT_PATH_MAX + 64];
+
+    (void)snprintf(path, sizeof path, "%s/%s", k->dir.path, name);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+static void find_family(const char *instance, struct flock *flock)
+{
     char name[8];
 
-    own[0] = hft_keeper_tree(k, instance)->pid;
-    for (int i = 1; i <= 4; i++) {
+    flock->own[0] = hft_keeper_tree(k, instance)->pid;
+    for (int i = 1; i < FAMILY_SIZE; i++) {
         (void)snprintf(name, sizeof name, "c%d", i);
         hft_keeper_wait_file(k, name);
-        own[i] = (pid_t)hft_keeper_number(k, name);
+        flock->own[i] = (pid_t)hft_keeper_number(k, name);
+        remove_file(name);
     }
-    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", instance), AGENTD_CODE_OK);
-    while (hft_keeper_tree(k, instance)->state != AGENTD_STATE_ENDED || count < FLOCK) {
-        pid_t pid = count < FLOCK ? make_canary(false) : 0;
+}
 
-        if (pid > 0)
-            flock[count++] = pid;
-        (void)hft_keeper_take(k, count < FLOCK ? 0 : 10);
+static bool is_reused(void *arg)
+{
+    struct flock *flock = arg;
+
+    while (add_canary(flock))
+        ;
+    return flock->reused == FAMILY_SIZE;
+}
+
+/* Canaries take the numbers while the keeper is about to kill those who have them. With all
+ * others taken before, there are none but these. Returns how many of theirs they got before the
+ * keeper was done. */
+static unsigned kill_among_canaries(const char *instance, bool is_full)
+{
+    struct flock flock = { .count = 0 };
+    unsigned early;
+
+    find_family(instance, &flock);
+    while (is_full && add_canary(&flock))
+        ;
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", instance), AGENTD_CODE_OK);
+    while (hft_keeper_tree(k, instance)->state != AGENTD_STATE_ENDED) {
+        (void)add_canary(&flock);
+        (void)hft_keeper_take(k, 0);
     }
-    for (unsigned i = 0; i < count; i++) {
-        expect_untouched(flock[i]);
-        for (int j = 0; j < 5; j++)
-            reused += flock[i] == own[j];
-        end_canary(flock[i]);
+    early = flock.reused;
+    hft_wait_or_fail(is_reused, &flock, LONG_MS, "canaries with the numbers of all of them");
+    for (unsigned i = 0; i < flock.count; i++) {
+        expect_untouched(flock.list[i]);
+        end_canary(flock.list[i]);
     }
-    return reused;
+    return early;
 }
 
 START_TEST(nobody_else_is_killed)
 {
-    unsigned reused = 0;
-    char instance[16], command[HFT_PATH_MAX + 64];
+    unsigned early = 0;
+    char instance[16];
 
     if (!hft_keeper_begin(k, _i))
         return;
     for (int life = 0; life < LIVES; life++) {
+        bool is_full = life % 2 != 0;
+
         (void)snprintf(instance, sizeof instance, "n%d", life);
-        (void)hft_keeper_run(k, "a", instance, CHURN);
+        (void)hft_keeper_run(k, "a", instance, is_full ? STILL : CHURN);
         hft_keeper_wait_file(k, "made");
-        reused += kill_among_canaries(instance);
-        (void)snprintf(command, sizeof command, "%s/made", k->dir.path);
-        ck_assert_int_eq(unlink(command), 0);
+        early += kill_among_canaries(instance, is_full);
+        remove_file("made");
         ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", instance), AGENTD_CODE_OK);
         k->tree_count = 0;
         hft_keeper_extend(k, 60000);
     }
-    printf("mode %d: %u numbers were used again at once\n", _i, reused);
+    printf("mode %d: %u numbers were used again at once\n", _i, early);
+    ck_assert_uint_gt(early, 0);
     hft_keeper_done(k);
 }
 END_TEST

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <check.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "support/rights.h"
 #include "support/text.h"
 #include "support/wait.h"
 
@@ -112,6 +114,13 @@ static void kill_all(const struct hft_fleet *fleet, unsigned i)
 
 /* Life. */
 
+/* Agents of different users write it. */
+static void begin_ledger(const struct hft_fleet *fleet)
+{
+    write_file(fleet, "ledger", "%s", "");
+    ck_assert_int_eq(chmod(fleet->ledger, 0666), 0);
+}
+
 void hft_fleet_open(struct hft_fleet *fleet)
 {
     hft_fleet_open_with(fleet, &(struct hft_etcd_options){ 0 });
@@ -131,17 +140,19 @@ void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options 
     (void)snprintf(fleet->endpoint, sizeof fleet->endpoint, "%s", fleet->etcd.endpoint);
     (void)snprintf(fleet->ledger, sizeof fleet->ledger, "%s/ledger", fleet->etcd.dir.path);
     (void)snprintf(fleet->crashed, sizeof fleet->crashed, "%s/crashed", fleet->etcd.dir.path);
+    hft_copy_program(HOLDFAST_DEMO_AGENT, fleet->etcd.dir.path, "demo-agent");
+    begin_ledger(fleet);
     write_file(fleet, "worker.yaml",
-               "name: worker\ncommand: [" HOLDFAST_DEMO_AGENT "]\nenvironment: [LEDGER=%s]\n",
-               fleet->ledger);
+               "name: worker\ncommand: [%s/demo-agent]\nenvironment: [LEDGER=%s]\n",
+               fleet->etcd.dir.path, fleet->ledger);
 }
 
 void hft_fleet_launch_with(struct hft_fleet *fleet, const char *options)
 {
     write_file(fleet, "worker.yaml",
                "name: worker\ncommand: [sh, %s/agent.sh]\n"
-               "environment: [LEDGER=%s, DEMO=" HOLDFAST_DEMO_AGENT "]\n%s",
-               fleet->etcd.dir.path, fleet->ledger, options);
+               "environment: [LEDGER=%s, DEMO=%s/demo-agent]\n%s",
+               fleet->etcd.dir.path, fleet->ledger, fleet->etcd.dir.path, options);
 }
 
 void hft_fleet_launch(struct hft_fleet *fleet, const char *script)
@@ -159,6 +170,15 @@ static void check_log(const struct hft_program *program)
                   "%s", program->log_file);
 }
 
+static void check_trees(const struct hft_program *host)
+{
+    HF_CLEANUP_FREE char *log =
+        host->log_file[0] != '\0' ? hft_read_text(host->log_file, NULL) : NULL;
+
+    if (log != NULL)
+        hft_check_trees(log, host->is_nobodys);
+}
+
 void hft_fleet_close(struct hft_fleet *fleet)
 {
     if (fleet->etcd.pid != 0)
@@ -172,6 +192,7 @@ void hft_fleet_close(struct hft_fleet *fleet)
     }
     for (unsigned i = 0; i < HFT_FLEET_SIZE; i++) {
         check_log(&fleet->hosts[i]);
+        check_trees(&fleet->hosts[i]);
         check_log(&fleet->controllers[i]);
     }
     hft_history_judge(&fleet->history, &fleet->etcd);
@@ -248,21 +269,11 @@ void hft_fleet_until_leads(struct hft_fleet *fleet, unsigned i)
 
 /* Hosts. */
 
-/* HOLDFAST_HOST=shims: what is told of agents in cgroups holds behind shims, too. */
-static bool wants_shims(void)
-{
-    const char *text = getenv("HOLDFAST_HOST");
-
-    return text != NULL && strcmp(text, "shims") == 0;
-}
-
 void hft_fleet_host_again(struct hft_fleet *fleet, unsigned i)
 {
-    static const char *const SHIMS[] = { "HOLDFAST_AGENTD_CGROUPS=off", NULL };
     char name[16], config[PATH_SIZE], state[PATH_SIZE], ttl[32];
 
-    if (wants_shims() && fleet->hosts[i].more_env == NULL)
-        fleet->hosts[i].more_env = SHIMS;
+    fleet->hosts[i].is_nobodys = hft_is_nobodys(fleet->hosts[i].is_nobodys);
     (void)snprintf(name, sizeof name, "h%u", i + 1);
     (void)snprintf(config, sizeof config, "%s/%s.yaml", fleet->etcd.dir.path, name);
     (void)snprintf(state, sizeof state, "%s/%s/", fleet->etcd.dir.path, name);

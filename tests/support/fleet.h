@@ -2,7 +2,8 @@
  * host, and demo agents whose work leaves marks in a ledger outside etcd.
  *
  * Host i is called h<i+1>, controller i c<i+1>; agents have role "r" unless a test wants
- * another, and one launcher, which every host has. Times are short: see the constants.
+ * another, and one launcher, which every host has. Times are short: see the constants. A host
+ * is nobody's where a test or HOLDFAST_HOST says so (support/rights.h).
  * Everything ends with the test, however that ends. */
 #ifndef HFT_FLEET_H
 #define HFT_FLEET_H
@@ -26,7 +27,7 @@ struct hft_fleet {
     struct hft_client hand;
     struct hft_history history; /* what happens in the etcd, from the first revision on */
     struct hft_program controllers[HFT_FLEET_SIZE];
-    struct hft_program hosts[HFT_FLEET_SIZE];
+    struct hft_program hosts[HFT_FLEET_SIZE]; /* .is_nobodys may be set before its start */
     hf_ms ttl;                       /* of agentds that are started from now on, and ... */
     char endpoint[HFT_ENDPOINT_MAX]; /* ... the etcd that they and controllers use */
     enum { HFT_FILES_NONE, HFT_FILES_OWN, HFT_FILES_SHARED } files; /* of those: checkpoints */
@@ -41,7 +42,8 @@ void hft_fleet_open(struct hft_fleet *fleet);
 /* The same on an etcd that is told more than to be quick. */
 void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options *options);
 /* Ends every process of the fleet; fails the test when `holdfast invariants` or the history of
- * the etcd shows that an invariant did not hold, or a sanitizer complained. */
+ * the etcd shows that an invariant did not hold, a sanitizer complained, or a host had its
+ * agents in anything but cgroups or, as nobody, behind shims. */
 void hft_fleet_close(struct hft_fleet *fleet);
 
 /* Agents of hosts that are started from now on are this script of sh; $DEMO is the usual one.

@@ -17,11 +17,11 @@
 #include <check.h>
 
 #include "support/process.h"
+#include "support/rights.h"
 #include "support/suite.h"
 #include "support/wait.h"
 
 #define LONG_MS 30000
-#define NOBODY  65534
 
 bool hft_keeper_can(enum hft_keeper_mode mode)
 {
@@ -29,20 +29,6 @@ bool hft_keeper_can(enum hft_keeper_mode mode)
         return true;
     hft_skip("needs root");
     return false;
-}
-
-/* To where nobody can come, too: what was built may lie in somebody's home. */
-static void copy_program(const struct hft_keeper *k, char path[HFT_PATH_MAX + 16],
-                         const char *name)
-{
-    char copy[HFT_PATH_MAX + 16];
-    struct hft_output output;
-
-    (void)snprintf(copy, sizeof copy, "%s/%s", k->dir.path, name);
-    hft_process_run((const char *[]){ "cp", path, copy, NULL }, NULL, &output);
-    ck_assert_msg(output.status == 0, "%s", output.err);
-    hft_output_done(&output);
-    memcpy(path, copy, sizeof copy);
 }
 
 void hft_keeper_init(struct hft_keeper *k, enum hft_keeper_mode mode)
@@ -61,11 +47,13 @@ void hft_keeper_init(struct hft_keeper *k, enum hft_keeper_mode mode)
     (void)snprintf(k->relay, sizeof k->relay, "%s", HOLDFAST_RELAY);
     if (mode != HFT_KEEPER_NOBODY)
         return;
-    copy_program(k, k->agentd, "agentd");
-    copy_program(k, k->relay, "keeper_relay");
-    ck_assert_int_eq(chown(k->dir.path, NOBODY, NOBODY), 0);
-    ck_assert_int_eq(chown(k->state, NOBODY, NOBODY), 0);
-    ck_assert_int_eq(chown(address.sun_path, NOBODY, NOBODY), 0);
+    hft_copy_program(HOLDFAST_AGENTD, k->dir.path, "agentd");
+    hft_copy_program(HOLDFAST_RELAY, k->dir.path, "keeper_relay");
+    (void)snprintf(k->agentd, sizeof k->agentd, "%s/agentd", k->dir.path);
+    (void)snprintf(k->relay, sizeof k->relay, "%s/keeper_relay", k->dir.path);
+    ck_assert_int_eq(chown(k->dir.path, HFT_NOBODY, HFT_NOBODY), 0);
+    ck_assert_int_eq(chown(k->state, HFT_NOBODY, HFT_NOBODY), 0);
+    ck_assert_int_eq(chown(address.sun_path, HFT_NOBODY, HFT_NOBODY), 0);
 }
 
 /* The third of these ends it, with everything that it holds. */
@@ -90,35 +78,23 @@ void hft_keeper_done(struct hft_keeper *k)
 void hft_keeper_start(struct hft_keeper *k)
 {
     char relay[HFT_PATH_MAX + 64], link[HFT_PATH_MAX + 64];
-    const char *const argv[] = { "setpriv",
-                                 "--reuid=65534",
-                                 "--regid=65534",
-                                 "--clear-groups",
-                                 "--pdeathsig=KILL",
-                                 k->agentd,
-                                 "run",
-                                 "--name",
-                                 "test",
-                                 "--state-dir",
-                                 k->state,
-                                 "--",
-                                 "true",
-                                 NULL };
+    const char *const argv[] = { k->agentd, "run", "--name", "test", "--state-dir",
+                                 k->state,  "--",  "true",   NULL };
+    bool is_nobodys = k->mode == HFT_KEEPER_NOBODY;
     const char *env[16] = { relay, link, "HOLDFAST_SECRET=keeper",
-                            k->mode == HFT_KEEPER_CGROUP ? "A=1"
-                                                         : "HOLDFAST_AGENTD_CGROUPS=off" };
+                            k->mode == HFT_KEEPER_SHIM ? "HOLDFAST_AGENTD_CGROUPS=off"
+                                                       : "A=1" };
     size_t count = 4;
 
-    /* What these name lies where the programs were built, and nobody may not read it. */
-    for (const char *const *more = hft_sanitizer_env();
-         k->mode != HFT_KEEPER_NOBODY && *more != NULL; more++)
+    for (const char *const *more = is_nobodys ? hft_nobody_env() : hft_sanitizer_env();
+         *more != NULL; more++)
         env[count++] = *more;
     (void)snprintf(relay, sizeof relay, "HFT_RELAY=%s/s", k->dir.path);
     (void)snprintf(link, sizeof link, "HOLDFAST_AGENTD_LINK=%s", k->relay);
     /* Whoever starts agentd may have left it a descriptor: it must not reach an agent. */
     int stray = dup2(k->listener, 40);
-    k->pid = hft_process_spawn(&(struct hft_spawn){
-        .argv = k->mode == HFT_KEEPER_NOBODY ? argv : argv + 5, .env = env });
+    k->pid = hft_process_spawn(
+        &(struct hft_spawn){ .argv = argv, .env = env, .as_nobody = is_nobodys });
     (void)close(stray);
     hft_keeper_accept(k);
 }
@@ -519,7 +495,7 @@ bool hft_keeper_begin(struct hft_keeper *k, int mode)
     hft_keeper_init(k, (enum hft_keeper_mode)mode);
     hft_keeper_start(k);
     has_cgroups = (k->hello.flags & AGENTD_HAS_CGROUPS) != 0;
-    if (mode == HFT_KEEPER_CGROUP && !has_cgroups) {
+    if (mode == HFT_KEEPER_CGROUP && !has_cgroups && !hft_has_cgroups()) {
         hft_skip("no cgroup v2 that we may use");
         hft_keeper_done(k);
         return false;

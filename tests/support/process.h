@@ -10,11 +10,12 @@
 struct hft_spawn {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
     const char *const
-        *env;      /* NULL-terminated NAME=value on top of PATH and HOME; may be NULL */
-    int in;        /* descriptors to use; 0 means /dev/null for `in`, ... */
-    int out;       /* ... and ours for `out` ... */
-    int err;       /* ... and `err` */
-    bool outlives; /* a session of its own, not killed when the test dies */
+        *env;       /* NULL-terminated NAME=value on top of PATH and HOME; may be NULL */
+    int in;         /* descriptors to use; 0 means /dev/null for `in`, ... */
+    int out;        /* ... and ours for `out` ... */
+    int err;        /* ... and `err` */
+    bool outlives;  /* a session of its own, not killed when the test dies */
+    bool as_nobody; /* without any rights; needs root (support/rights.h) */
 };
 
 /* What a program that was built like this test needs for its sanitizer. */

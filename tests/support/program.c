@@ -12,6 +12,7 @@
 #include <check.h>
 
 #include "base/cleanup.h"
+#include "support/rights.h"
 #include "support/text.h"
 #include "support/wait.h"
 
@@ -50,10 +51,10 @@ static void begin(struct arguments *args, const char *directory, const char *nam
 }
 
 /* The sanitizers' variables and those of the caller. */
-static void join_env(const char *const env[], const char *const more[],
-                     const char *ret_env[MOST_ENV + 1])
+static void join_env(const char *const sanitizers[], const char *const env[],
+                     const char *const more[], const char *ret_env[MOST_ENV + 1])
 {
-    const char *const *lists[] = { hft_sanitizer_env(), env, more };
+    const char *const *lists[] = { sanitizers, env, more };
     size_t count = 0;
 
     for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
@@ -75,23 +76,33 @@ static bool is_armed(const struct hft_program *program)
 void hft_program_start(struct hft_program *program, const char *name, const char *dir,
                        const char *label, const char *endpoint, ...)
 {
+    const char *programs = is_armed(program) ? HOLDFAST_ARMED_PROGRAMS : HOLDFAST_PROGRAMS;
+    char copies[HFT_PATH_MAX + 8];
     struct arguments args;
     const char *own[] = { program->env[0] != '\0' ? program->env : NULL, NULL };
     const char *env[MOST_ENV + 1];
     HF_CLEANUP_FD int log = -1;
     va_list more;
 
-    begin(&args, is_armed(program) ? HOLDFAST_ARMED_PROGRAMS : HOLDFAST_PROGRAMS, name,
-          endpoint);
+    if (program->is_nobodys) {
+        hft_settle_nobody(dir, programs);
+        (void)snprintf(copies, sizeof copies, "%s/bin", dir);
+        programs = copies;
+    }
+    begin(&args, programs, name, endpoint);
     va_start(more, endpoint);
     add_all(&args, more);
     va_end(more);
     (void)snprintf(program->log_file, sizeof program->log_file, "%s/%s.log", dir, label);
     log = open(program->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(log, 0);
-    join_env(own, program->more_env, env);
-    program->pid = hft_process_spawn(
-        &(struct hft_spawn){ .argv = args.items, .env = env, .out = log, .err = log });
+    join_env(program->is_nobodys ? hft_nobody_env() : hft_sanitizer_env(), own,
+             program->more_env, env);
+    program->pid = hft_process_spawn(&(struct hft_spawn){ .argv = args.items,
+                                                          .env = env,
+                                                          .out = log,
+                                                          .err = log,
+                                                          .as_nobody = program->is_nobodys });
 }
 
 static int status_of(int status)
@@ -182,6 +193,6 @@ void hft_cli_env(const char *const env[], struct hft_output *ret_output, const c
     va_start(more, endpoint);
     add_all(&args, more);
     va_end(more);
-    join_env(env, NULL, all);
+    join_env(hft_sanitizer_env(), env, NULL, all);
     hft_process_run(args.items, all, ret_output);
 }

@@ -13,6 +13,7 @@ struct hft_program {
     char log_file[HFT_PATH_MAX + 64];
     char env[HFT_PATH_MAX + 128]; /* one NAME=value for its next start; empty: none */
     const char *const *more_env;  /* more of them, NULL-terminated; may be NULL */
+    bool is_nobodys;              /* an agentd without rights, from a copy in <dir> */
 };
 
 /* Starts <name> with --endpoints and the other arguments (NULL-terminated); its log goes to
