@@ -180,6 +180,7 @@ static struct link_put *begin_put(struct link_call *call, struct hf_bytes body)
         link_call_error(call, HF_ENOMEM, NULL);
         return NULL;
     }
+    link_store_set_owner(link->store, hf_node_get_cluster(link->node));
     put->call = call;
     put->link = link;
     put->of = agent;
