@@ -52,8 +52,11 @@ static void give_up(struct link_sweep *sweep)
     rest(sweep);
 }
 
+/* An entry that cannot be read may name any of them. */
 static bool has_entry(const struct link_chain *chain, const char *store, const char *key)
 {
+    if (chain->unread > 0)
+        return true;
     for (size_t i = 0; i < chain->count; i++) {
         if (strcmp(chain->entries[i]->store, store) == 0 &&
             strcmp(chain->entries[i]->key, key) == 0)

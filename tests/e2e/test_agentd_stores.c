@@ -291,6 +291,35 @@ START_TEST(files_that_no_checkpoint_names_are_removed)
 }
 END_TEST
 
+/* Until a person has corrected it: nothing of its task is removed, and everything else is. */
+START_TEST(what_an_entry_names_stays_though_the_entry_cannot_be_read)
+{
+    const char *flags[] = { "--store", "file", "--store-sweep", "1s", NULL };
+    static const char KEY[] = ROOT "checkpoints/t1/0000000000000000002";
+    char key[64], stray[64], path[100], *entry;
+    pid_t agentd;
+
+    begin_fleet("default");
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", SCRIPT, dir.path, NULL });
+    await_line("compared", "done");
+    entry = look_whole("checkpoints/t1/0000000000000000002");
+    (void)hft_put(&hand, KEY, "garbled", HF_NO_LEASE);
+    find_key_in("large.answer", key);
+    find_stray("large.answer", stray);
+    for (int i = 0; i < 2; i++) { /* at least two looks for each that goes */
+        leave_file("t9", stray);
+        await_gone("t9", stray);
+    }
+    (void)snprintf(path, sizeof path, "checkpoints/t1/%s", key);
+    ck_assert(!is_gone(path));
+    (void)hft_put(&hand, KEY, entry, HF_NO_LEASE);
+    free(entry);
+    verify("t1", 0, "whole");
+    (void)stop(agentd);
+}
+END_TEST
+
 /* The agent of the other namespace works beneath a state directory of its own. */
 static pid_t start_other(const char *store)
 {
@@ -700,6 +729,7 @@ int main(void)
     tcase_add_checked_fixture(sweeps, setup, teardown);
     tcase_set_timeout(sweeps, 60);
     tcase_add_test(sweeps, files_that_no_checkpoint_names_are_removed);
+    tcase_add_test(sweeps, what_an_entry_names_stays_though_the_entry_cannot_be_read);
     tcase_add_test(sweeps, two_namespaces_that_share_a_directory_remove_nothing_of_each_other);
     tcase_add_checked_fixture(disks, setup, teardown);
     tcase_set_timeout(disks, 120);
