@@ -167,6 +167,30 @@ START_TEST(what_is_too_long_is_refused)
 }
 END_TEST
 
+/* It is opened, and before anybody reads of it there is more than may be kept. */
+#define GROW                                                                                   \
+    TAKE_TASK                                                                                  \
+    "echo small >small; " KEEP("small") "truncate -s 9M grows; echo yes >ready; " AFTER(       \
+        "go") "{ " KEEP_PATH("grows") "} & sleep 1; truncate -s 2G grows; echo yes "           \
+                                      ">grown; " STAY
+
+START_TEST(what_grows_too_long_on_its_way_is_refused)
+{
+    pid_t agentd = start_s3(NULL, GROW), helper[8];
+
+    await_line("ready", "yes");
+    ck_assert_int_eq(list_helpers(helper), 1);
+    ck_assert_int_eq(kill(helper[0], SIGSTOP), 0);
+    write_file("go", "");
+    await_line("grown", "yes");
+    ck_assert_int_eq(kill(helper[0], SIGCONT), 0);
+    await_line("grows.answer", "\n4"); /* the status comes last */
+    expect_answer("grows.answer", "413");
+    ck_assert_int_eq(hft_bucket_uploads(&bucket), 0);
+    (void)stop(agentd);
+}
+END_TEST
+
 static bool has_no_helper(void *arg)
 {
     (void)arg;
@@ -462,6 +486,7 @@ END_TEST
 int main(void)
 {
     TCase *stories = tcase_create("stories"), *sweeps = tcase_create("sweeps");
+    TCase *limits = tcase_create("limits");
     int rc = hft_bucket_install();
 
     if (rc != 0)
@@ -474,7 +499,6 @@ int main(void)
     tcase_add_test(stories, what_is_short_goes_into_etcd_by_its_path_too);
     tcase_add_test(stories, a_short_file_is_read_to_its_end_whatever_its_size);
     tcase_add_test(stories, a_short_file_that_cannot_be_read_holds_up_nobody);
-    tcase_add_test(stories, what_is_too_long_is_refused);
     tcase_add_test(stories, a_helper_without_work_goes);
     tcase_add_test(stories, a_server_is_believed_by_its_certificate);
     tcase_add_test(stories, a_server_that_is_not_believed_is_told_nothing);
@@ -486,7 +510,11 @@ int main(void)
     tcase_add_test(stories, the_last_five_are_kept);
     tcase_add_checked_fixture(sweeps, begin, end);
     tcase_set_timeout(sweeps, 120);
+    tcase_add_checked_fixture(limits, begin, end);
+    tcase_set_timeout(limits, 60);
+    tcase_add_test(limits, what_is_too_long_is_refused);
+    tcase_add_test(limits, what_grows_too_long_on_its_way_is_refused);
     tcase_add_test(sweeps, objects_that_no_checkpoint_names_are_removed);
     tcase_add_test(sweeps, what_belongs_to_another_fleet_is_left_alone);
-    return hft_suite_run("agentd: s3", stories, sweeps, NULL);
+    return hft_suite_run("agentd: s3", stories, limits, sweeps, NULL);
 }
