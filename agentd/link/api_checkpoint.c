@@ -129,6 +129,31 @@ static void on_entry(const struct hf_intent_reply *reply, void *arg)
     free_put(put);
 }
 
+static void refuse_size(struct link_call *call)
+{
+    char sentence[128];
+
+    const struct link_store *store = call->process->agent->link->store;
+    bool by_path = link_store_get_file_max(store) > (int64_t)link_store_get_max(store);
+
+    (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes%s",
+                   link_store_get_max(store), by_path ? ", and 1 GiB by its path" : "");
+    link_call_fail(call, 413, "too_large", sentence,
+                   "store it elsewhere and keep where it is, or let agentd use files or a "
+                   "bucket (checkpoints.store)");
+}
+
+/* A bucket has a limit for each, the other stores for all of them: only that may be another
+ * day.
+ */
+static void refuse_body(struct link_call *call, const struct link_stored *stored)
+{
+    if (stored->err == HF_ELIMIT && strcmp(stored->store, "s3") == 0)
+        refuse_size(call); /* it has grown since it was opened */
+    else
+        link_call_error(call, stored->err, stored->text);
+}
+
 static void on_body_put(const struct link_stored *stored, void *arg)
 {
     struct link_put *put = arg;
@@ -146,7 +171,7 @@ static void on_body_put(const struct link_stored *stored, void *arg)
     if (rc != HF_OK || call == NULL) {
         call = end_put(put);
         if (call != NULL)
-            link_call_error(call, rc, stored->text);
+            refuse_body(call, stored);
         return;
     }
     (void)snprintf(put->store, sizeof put->store, "%s", stored->store);
@@ -180,6 +205,7 @@ static struct link_put *begin_put(struct link_call *call, struct hf_bytes body)
         link_call_error(call, HF_ENOMEM, NULL);
         return NULL;
     }
+    link_store_set_owner(link->store, hf_node_get_cluster(link->node));
     put->call = call;
     put->link = link;
     put->of = agent;
@@ -203,20 +229,6 @@ static void put_body(struct link_call *call, struct hf_bytes body)
 
     if (put != NULL)
         link_store_put(link->store, call->task, body, on_body_put, put);
-}
-
-static void refuse_size(struct link_call *call)
-{
-    char sentence[128];
-
-    const struct link_store *store = call->process->agent->link->store;
-    bool by_path = link_store_get_file_max(store) > (int64_t)link_store_get_max(store);
-
-    (void)snprintf(sentence, sizeof sentence, "a checkpoint here has at most %zu bytes%s",
-                   link_store_get_max(store), by_path ? ", and 1 GiB by its path" : "");
-    link_call_fail(call, 413, "too_large", sentence,
-                   "store it elsewhere and keep where it is, or let agentd use files or a "
-                   "bucket (checkpoints.store)");
 }
 
 /* put by path: the agent has written it to a file of its own */

@@ -51,8 +51,8 @@ void link_chain_cancel(struct link_chain_read *read)
     free(read);
 }
 
-/* Keys sort by their number, so the list does. One that cannot be read is as if it were not
- * there: the walk passes it over. */
+/* Keys sort by their number, so the list does. One that cannot be read is only counted: the
+ * walk passes it over, but what it names is not to be thrown away. */
 static int take(struct link_chain_read *read, const struct hf_kv *kv)
 {
     struct link_chain *chain = read->chain;
@@ -67,8 +67,10 @@ static int take(struct link_chain_read *read, const struct hf_kv *kv)
             hf_json_free(record);
         return HF_ENOMEM;
     }
-    if (rc != HF_OK)
+    if (rc != HF_OK) {
+        chain->unread++;
         return HF_OK;
+    }
     chain->mod_revs[chain->count] = kv->mod_rev;
     chain->entries[chain->count++] = (Holdfast__V1__Checkpoint *)record;
     return HF_OK;

@@ -9,6 +9,7 @@ struct link_chain {
     Holdfast__V1__Checkpoint **entries; /* oldest first */
     int64_t *mod_revs;                  /* of each */
     size_t count;
+    size_t unread; /* others that are there and cannot be decoded */
 };
 
 void link_chain_free(struct link_chain *chain);

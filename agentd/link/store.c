@@ -117,11 +117,49 @@ void link_store_finish_get(struct link_store_job *job, int verdict)
                                              : hf_err_text(verdict));
 }
 
+/* Whose they are. */
+
+int link_store_make_tag(const char *cluster, char ret_tag[LINK_STORE_TAG_LEN + 1])
+{
+    uint8_t digest[HF_SHA256_LEN];
+    char text[HF_ID_LEN + 1];
+    int rc = cluster[0] != '\0' ? hf_sha256(cluster, strlen(cluster), digest) : HF_ENOENT;
+
+    if (rc != HF_OK)
+        return rc;
+    hf_id_format(0, digest, text);
+    memcpy(ret_tag, text + HF_ID_LEN - LINK_STORE_TAG_LEN, LINK_STORE_TAG_LEN + 1);
+    return HF_OK;
+}
+
+void link_store_set_owner(struct link_store *store, const char *cluster)
+{
+    if (link_store_make_tag(cluster, store->tag) != HF_OK)
+        store->tag[0] = '\0';
+}
+
+bool link_store_has_tag(const char *key, const char *tag)
+{
+    return strlen(key) == HF_ID_LEN + LINK_STORE_TAG_LEN && strcmp(key + HF_ID_LEN, tag) == 0;
+}
+
+static int make_key(const struct link_store *store, char ret_key[LINK_STORE_KEY_BYTES])
+{
+    char id[HF_ID_LEN + 1];
+    int rc = hf_id_new(id);
+
+    _Static_assert(HF_ID_LEN + LINK_STORE_TAG_LEN + 1 < LINK_STORE_KEY_BYTES,
+                   "there is room for both, and for a dot in front");
+    if (rc == HF_OK)
+        (void)snprintf(ret_key, LINK_STORE_KEY_BYTES, "%s%s", id, store->tag);
+    return rc;
+}
+
 /* Where what does not go into etcd goes. */
 static void put_beyond(struct link_store_job *job)
 {
     const struct link_store *store = job->store;
-    int rc = hf_id_new(job->key);
+    int rc = make_key(store, job->key);
 
     job->kind = job->file >= 0 || (store->s3 != NULL && store->cfg.choice != LINK_STORE_FILE)
                     ? LINK_IN_S3

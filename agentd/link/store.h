@@ -19,7 +19,8 @@
 #define LINK_STORE_FILE_MAX    ((size_t)16 << 20)
 #define LINK_STORE_S3_MAX      ((int64_t)1 << 30)  /* of one that an agent has in a file */
 #define LINK_STORE_ETCD_BUDGET ((int64_t)64 << 20) /* of all of them */
-#define LINK_STORE_KEY_BYTES   32
+#define LINK_STORE_KEY_BYTES   40
+#define LINK_STORE_TAG_LEN     5 /* with an id, no more than an older agentd reads */
 
 struct link_store;
 
@@ -49,6 +50,11 @@ void link_store_free(struct link_store *store); /* closed, and nothing under way
 
 /* The id of the directory whose files are read here; empty: there is none. */
 const char *link_store_get_root(const struct link_store *store);
+
+/* Whose the bodies are that are put from now on: `cluster` is the id in `meta`, or empty. The
+ * keys of files and objects end with a tag made of it, since fleets and namespaces may share a
+ * directory or a bucket, and none knows the checkpoints of another. */
+void link_store_set_owner(struct link_store *store, const char *cluster);
 
 /* How large a body may be; one that is in a file of the agent. */
 size_t link_store_get_max(const struct link_store *store);
@@ -112,11 +118,13 @@ int link_store_files_add(struct link_store_files *files,
                          const struct link_store_name *name) HF_MUST_CHECK; /* a copy */
 void link_store_files_done(struct link_store_files *files);
 
-/* Lists them all into *files, which is left alone until `fn` comes. */
-int link_store_list_files(struct link_store *store, struct link_store_files *files,
-                          void (*fn)(int err, void *arg), void *arg) HF_MUST_CHECK;
+/* Lists those of `owner` (link_store_set_owner) into *files, which is left alone until `fn`
+ * comes. What nobody's key or another's ends with is not among them. */
+int link_store_list_files(struct link_store *store, const char *owner,
+                          struct link_store_files *files, void (*fn)(int err, void *arg),
+                          void *arg) HF_MUST_CHECK;
 
-/* The same for the objects of this namespace, which belong to `owner`; `text` is a sentence. */
+/* The same for the objects of this namespace; `text` is a sentence. */
 int link_store_list_objects(struct link_store *store, const char *owner,
                             struct link_store_files *files,
                             void (*fn)(int err, const char *text, void *arg),

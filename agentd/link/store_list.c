@@ -15,6 +15,7 @@ enum { MOST_FILES = 50000 }; /* at one look; the rest comes when these are fewer
 struct list {
     struct link_store *store;
     struct link_store_files *files;
+    char tag[LINK_STORE_TAG_LEN + 1]; /* of those that are wanted */
     void (*fn)(int err, void *arg);
     void *arg;
     int err;
@@ -45,14 +46,17 @@ void link_store_files_done(struct link_store_files *files)
 }
 
 /* What was being written when somebody died has a dot in front. */
-static bool is_body(const char *name)
+static bool is_body(const struct list *list, const char *name)
 {
-    return strlen(name) < LINK_STORE_KEY_BYTES &&
-           hf_name_check("key", name[0] == '.' ? name + 1 : name, NULL) == HF_OK;
+    const char *key = name[0] == '.' ? name + 1 : name;
+
+    return strlen(name) < LINK_STORE_KEY_BYTES && link_store_has_tag(key, list->tag) &&
+           hf_name_check("key", key, NULL) == HF_OK;
 }
 
-static int list_task(int root, char *task, struct link_store_files *files)
+static int list_task(const struct list *list, int root, char *task)
 {
+    struct link_store_files *files = list->files;
     int fd = openat(root, task, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *found;
@@ -66,7 +70,7 @@ static int list_task(int root, char *task, struct link_store_files *files)
     while (rc == HF_OK && files->count < MOST_FILES && (found = readdir(dir)) != NULL) {
         struct link_store_name name = { .task = task };
 
-        if (!is_body(found->d_name))
+        if (!is_body(list, found->d_name))
             continue;
         memcpy(name.key, found->d_name, strlen(found->d_name) + 1);
         rc = link_store_files_add(files, &name);
@@ -89,7 +93,7 @@ static int list_all(const struct list *list)
         rc = HF_EAGAIN;
     while (rc == HF_OK && list->files->count < MOST_FILES && (found = readdir(dir)) != NULL) {
         if (hf_name_check("task", found->d_name, NULL) == HF_OK)
-            rc = list_task(dirfd(dir), found->d_name, list->files);
+            rc = list_task(list, dirfd(dir), found->d_name);
     }
     (void)closedir(dir);
     return rc;
@@ -112,14 +116,21 @@ static void after(uv_work_t *request, int status)
     free(list);
 }
 
-int link_store_list_files(struct link_store *store, struct link_store_files *files,
-                          void (*fn)(int err, void *arg), void *arg)
+int link_store_list_files(struct link_store *store, const char *owner,
+                          struct link_store_files *files, void (*fn)(int err, void *arg),
+                          void *arg)
 {
     struct list *list = hf_calloc(1, sizeof *list);
+    int rc;
 
     if (list == NULL)
         return HF_ENOMEM;
     *list = (struct list){ .store = store, .files = files, .fn = fn, .arg = arg };
+    rc = link_store_make_tag(owner, list->tag);
+    if (rc != HF_OK) {
+        free(list);
+        return rc;
+    }
     list->work.data = list;
     store->jobs++;
     (void)uv_queue_work(store->cfg.loop, &list->work, work, after); /* EINVAL only */

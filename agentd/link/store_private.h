@@ -13,9 +13,10 @@ enum link_store_kind { LINK_IN_ETCD, LINK_IN_FILE, LINK_IN_S3 };
 struct link_store {
     struct link_store_config cfg;
     char *directory;
-    char root[HF_ID_LEN + 1]; /* its id; empty: it has none, or is not there */
-    unsigned jobs;            /* under way */
-    struct link_s3 *s3;       /* NULL: there is no bucket */
+    char root[HF_ID_LEN + 1];         /* its id; empty: it has none, or is not there */
+    unsigned jobs;                    /* under way */
+    char tag[LINK_STORE_TAG_LEN + 1]; /* that new keys end with; empty: not known */
+    struct link_s3 *s3;               /* NULL: there is no bucket */
     bool closing;
 
     int64_t total; /* bytes in etcd, as far as is known */
@@ -58,6 +59,12 @@ void link_store_finish_get(struct link_store_job *job, int verdict);
 int link_store_judge(const struct link_store_job *job) HF_MUST_CHECK;
 int link_store_digest(const void *data, size_t len,
                       char ret_hex[HF_SHA256_HEX_LEN + 1]) HF_MUST_CHECK;
+
+/* HF_ENOENT: nobody is said to be the owner. */
+int link_store_make_tag(const char *cluster,
+                        char ret_tag[LINK_STORE_TAG_LEN + 1]) HF_MUST_CHECK;
+/* Whether that owner put what has this key. */
+bool link_store_has_tag(const char *key, const char *tag);
 
 /* store_file.c: in a thread of libuv's pool, since a disk may take its time. */
 void link_store_file_put(struct link_store_job *job);

@@ -228,6 +228,7 @@ struct list {
     int err;
     size_t skip; /* of each name: the namespace */
     char *owner;
+    char tag[LINK_STORE_TAG_LEN + 1]; /* of those that are wanted */
     struct link_s3_job s3;
 };
 
@@ -250,7 +251,8 @@ static void on_name(const char *name, void *arg)
     (void)snprintf(task, sizeof task, "%.*s", (int)len, name);
     (void)snprintf(found.key, sizeof found.key, "%s", slash + 1);
     found.task = task;
-    if (hf_name_check("task", task, NULL) == HF_OK &&
+    if (link_store_has_tag(found.key, list->tag) &&
+        hf_name_check("task", task, NULL) == HF_OK &&
         hf_name_check("key", found.key, NULL) == HF_OK && list->err == HF_OK)
         list->err = link_store_files_add(list->files, &found);
 }
@@ -286,7 +288,9 @@ int link_store_list_objects(struct link_store *store, const char *owner,
     (void)snprintf(list->s3.name, sizeof list->s3.name, "%s/", store->cfg.ns);
     list->skip = strlen(list->s3.name);
     store->jobs++;
-    rc = list->owner == NULL ? HF_ENOMEM : link_s3_begin(store->s3, &list->s3);
+    rc = list->owner == NULL ? HF_ENOMEM : link_store_make_tag(owner, list->tag);
+    if (rc == HF_OK)
+        rc = link_s3_begin(store->s3, &list->s3);
     if (rc != HF_OK) {
         store->jobs--;
         free(list->owner);

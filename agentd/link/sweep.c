@@ -1,6 +1,7 @@
 #include "agentd/link/sweep.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct link_sweep {
     struct link *link;
     const char *store; /* "file" or "s3" */
     struct hf_call *call;
+    char owner[64]; /* that we look for: others may use the same place */
     hf_ms every;
     struct hf_alarm alarm;
     struct link_store_files files; /* that there are, by task */
@@ -50,8 +52,11 @@ static void give_up(struct link_sweep *sweep)
     rest(sweep);
 }
 
+/* An entry that cannot be read may name any of them. */
 static bool has_entry(const struct link_chain *chain, const char *store, const char *key)
 {
+    if (chain->unread > 0)
+        return true;
     for (size_t i = 0; i < chain->count; i++) {
         if (strcmp(chain->entries[i]->store, store) == 0 &&
             strcmp(chain->entries[i]->key, key) == 0)
@@ -136,9 +141,6 @@ static void on_files(int err, void *arg)
         look_at_next(sweep);
 }
 
-/* Objects are looked at by the fleet alone that they belong to: another one may use the same
- * bucket, and knows nothing of our checkpoints. */
-
 static void on_objects(int err, const char *text, void *arg)
 {
     const struct link_sweep *sweep = arg;
@@ -149,35 +151,35 @@ static void on_objects(int err, const char *text, void *arg)
     on_files(err, arg);
 }
 
-static void list_objects(struct link_sweep *sweep, const char *owner)
+static int list(struct link_sweep *sweep)
 {
-    sweep->listing = true;
-    if (link_store_list_objects(sweep->link->store, owner, &sweep->files, on_objects, sweep) !=
-        HF_OK) {
-        sweep->listing = false;
-        give_up(sweep);
-    }
+    struct link_store *store = sweep->link->store;
+
+    return strcmp(sweep->store, "s3") == 0
+               ? link_store_list_objects(store, sweep->owner, &sweep->files, on_objects, sweep)
+               : link_store_list_files(store, sweep->owner, &sweep->files, on_files, sweep);
 }
 
+/* Asked anew at each look: who has lost etcd's data knows none of its checkpoints either. */
 static void on_owner(const struct hf_range_result *result, void *arg)
 {
     struct link_sweep *sweep = arg;
     ProtobufCMessage *record = NULL;
-    const Holdfast__V1__Meta *meta;
 
     sweep->call = NULL;
-    if (result->result.err != HF_OK || result->count == 0 ||
+    sweep->owner[0] = '\0';
+    if (result->result.err == HF_OK && result->count > 0 &&
         hf_json_decode(&holdfast__v1__meta__descriptor, result->kvs[0].value.data,
-                       result->kvs[0].value.len, NULL, &record, NULL) != HF_OK) {
-        give_up(sweep); /* no controller has been here yet */
-        return;
+                       result->kvs[0].value.len, NULL, &record, NULL) == HF_OK) {
+        (void)snprintf(sweep->owner, sizeof sweep->owner, "%s",
+                       ((const Holdfast__V1__Meta *)record)->cluster_id);
+        hf_json_free(record);
     }
-    meta = (const Holdfast__V1__Meta *)record;
-    if (meta->cluster_id[0] != '\0')
-        list_objects(sweep, meta->cluster_id);
-    else
+    sweep->listing = sweep->owner[0] != '\0'; /* else no controller has been here yet */
+    if (!sweep->listing || list(sweep) != HF_OK) {
+        sweep->listing = false;
         give_up(sweep);
-    hf_json_free(record);
+    }
 }
 
 static void look_for_owner(struct link_sweep *sweep)
@@ -199,15 +201,7 @@ static void on_alarm(struct hf_alarm *alarm)
     struct link_sweep *sweep =
         (struct link_sweep *)((char *)alarm - offsetof(struct link_sweep, alarm));
 
-    if (strcmp(sweep->store, "s3") == 0) {
-        look_for_owner(sweep);
-        return;
-    }
-    sweep->listing = true;
-    if (link_store_list_files(sweep->link->store, &sweep->files, on_files, sweep) != HF_OK) {
-        sweep->listing = false;
-        give_up(sweep);
-    }
+    look_for_owner(sweep);
 }
 
 int link_sweep_new(struct link *link, const char *store, hf_ms every,

@@ -11,19 +11,23 @@ set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 0' TERM
+printf 'Authorization: Bearer %s\n' "$HOLDFAST_TOKEN" >"$scratch/token" # arguments are for all to see
 
 # call METHOD PATH [curl options]: leaves the status in $status, the body in $scratch/body. What
-# agentd cannot answer now is asked again. A shell hears a signal while it waits, but not while it
+# agentd cannot answer now is asked again, as is what came only in part. A shell hears a signal while it waits, but not while it
 # runs a command: told to end, it would not before an answer came.
 call() {
     method=$1 path=$2
     shift 2
     while :; do
         curl -s -o "$scratch/body" -w '%{http_code}' --max-time 120 \
-            --unix-socket "$HOLDFAST_SOCKET" -H "Authorization: Bearer $HOLDFAST_TOKEN" \
+            --unix-socket "$HOLDFAST_SOCKET" -H "@$scratch/token" \
             -X "$method" "$@" "http://localhost$path" >"$scratch/status" &
-        wait $! || :
-        status=$(cat "$scratch/status")
+        if wait $!; then
+            status=$(cat "$scratch/status")
+        else
+            status=000
+        fi
         case $status in
         '' | 000 | 503) sleep 0.2 ;;
         429) sleep 1 ;;
@@ -69,6 +73,12 @@ while :; do
     case $status in
     200)
         step=$(cat "$scratch/body")
+        case $step in
+        '' | *[!0-9]*)
+            echo "the checkpoint of $task is no number" >&2
+            exit 1
+            ;;
+        esac
         echo "resume $task behind step $step"
         ;;
     404) ;; # it has none: begin at the beginning

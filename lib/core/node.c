@@ -180,6 +180,13 @@ int32_t hf_node_generation(const struct hf_node *node)
     return meta != NULL ? meta->generation : 0;
 }
 
+const char *hf_node_get_cluster(const struct hf_node *node)
+{
+    const Holdfast__V1__Meta *meta = (const Holdfast__V1__Meta *)node->meta.record;
+
+    return meta != NULL ? meta->cluster_id : "";
+}
+
 const Holdfast__V1__Spec *hf_node_spec(const struct node_agent *a)
 {
     return (const Holdfast__V1__Spec *)(a->config != NULL ? a->config : a->spec.record);

@@ -214,6 +214,10 @@ const char *hf_node_get_waiting(const struct hf_node *node, const char *agent);
 /* The name of the index-th agent; NULL past the last. */
 const char *hf_node_get_agent(const struct hf_node *node, size_t index);
 
+/* The id that the controller gave this namespace; empty before one was there. Borrowed until
+ * the next call. */
+const char *hf_node_get_cluster(const struct hf_node *node);
+
 /* generation * 2^48 + create_revision: grows from life to life. */
 int64_t hf_node_incarnation(const struct hf_life *life);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -225,6 +226,15 @@ static int abort_upload(struct hf_s3 *s3, const char *name, const char *id,
     return rc == HF_ENOENT ? HF_OK : rc;
 }
 
+/* What shows already that it is too long is not sent for nothing. */
+static bool is_too_long(int fd, int64_t size, int64_t max)
+{
+    struct stat info;
+
+    return size > max ||
+           (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (int64_t)info.st_size > max);
+}
+
 static int upload_parts(struct upload *upload, int fd, size_t len, int64_t max,
                         struct hf_sha256 *sha, int64_t *size, struct hf_error *err)
 {
@@ -232,7 +242,7 @@ static int upload_parts(struct upload *upload, int fd, size_t len, int64_t max,
 
     while (rc == HF_OK && len > 0) {
         *size += (int64_t)len;
-        if (*size > max)
+        if (is_too_long(fd, *size, max))
             return hf_error_set(err, HF_ELIMIT, "it has more than %" PRId64 " bytes", max);
         rc = hf_sha256_update(sha, upload->s3->part, len);
         if (rc == HF_OK)

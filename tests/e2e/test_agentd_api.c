@@ -141,6 +141,28 @@ static void ask_all(void)
     }
 }
 
+/* A link to a file that may be kept, and one to the directory that it is in. */
+static void ask_by_links(void)
+{
+    static const char *const PATHS[] = { "plain", "parent/content" };
+    char link[HFT_PATH_MAX + 32], target[HFT_PATH_MAX + 32], body[HFT_PATH_MAX + 64];
+
+    write_file("content", "content");
+    (void)snprintf(target, sizeof target, "%s/content", dir.path);
+    (void)snprintf(link, sizeof link, "%s/plain", dir.path);
+    ck_assert_int_eq(symlink(target, link), 0);
+    (void)snprintf(link, sizeof link, "%s/parent", dir.path);
+    ck_assert_int_eq(symlink(dir.path, link), 0);
+    for (size_t i = 0; i < sizeof PATHS / sizeof PATHS[0]; i++) {
+        int status;
+
+        (void)snprintf(body, sizeof body, "{\"path\":\"%s/%s\"}", dir.path, PATHS[i]);
+        status = ask("PUT", "/v1/tasks/t9/checkpoint", body, token);
+        ck_assert_msg(status == 400 && strstr(said, "a link") != NULL, "%s: %d %s", PATHS[i],
+                      status, said);
+    }
+}
+
 static void ask_too_much(void)
 {
     static char large[(64 << 10) + 100];
@@ -276,6 +298,7 @@ START_TEST(an_agent_is_answered_after_etcd_has_it_and_told_what_is_wrong)
     ck_assert_int_eq(stat(sock, &info), 0);
     ck_assert_int_eq(info.st_mode & 0777, 0600);
     ck_assert_int_eq(ask("GET", "/v1/self", NULL, "wrong"), 401);
+    ask_by_links();
     ask_too_much();
     ask_with_large_texts();
     ask_with_paths();

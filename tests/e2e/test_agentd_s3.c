@@ -167,6 +167,30 @@ START_TEST(what_is_too_long_is_refused)
 }
 END_TEST
 
+/* It is opened, and before anybody reads of it there is more than may be kept. */
+#define GROW                                                                                   \
+    TAKE_TASK                                                                                  \
+    "echo small >small; " KEEP("small") "truncate -s 9M grows; echo yes >ready; " AFTER(       \
+        "go") "{ " KEEP_PATH("grows") "} & sleep 1; truncate -s 2G grows; echo yes "           \
+                                      ">grown; " STAY
+
+START_TEST(what_grows_too_long_on_its_way_is_refused)
+{
+    pid_t agentd = start_s3(NULL, GROW), helper[8];
+
+    await_line("ready", "yes");
+    ck_assert_int_eq(list_helpers(helper), 1);
+    ck_assert_int_eq(kill(helper[0], SIGSTOP), 0);
+    write_file("go", "");
+    await_line("grown", "yes");
+    ck_assert_int_eq(kill(helper[0], SIGCONT), 0);
+    await_line("grows.answer", "\n4"); /* the status comes last */
+    expect_answer("grows.answer", "413");
+    ck_assert_int_eq(hft_bucket_uploads(&bucket), 0);
+    (void)stop(agentd);
+}
+END_TEST
+
 static bool has_no_helper(void *arg)
 {
     (void)arg;
@@ -407,6 +431,19 @@ static void leave_object(const char *name)
     write_file(beneath, "{}");
 }
 
+/* A key that is none, and could have been made by whoever made that of an object. */
+static void leave_stray(const char *answer, const char *task)
+{
+    char *text = read_file(answer), key[64], name[100];
+    const char *at = strstr(text, "\"key\":\"");
+
+    ck_assert_msg(at != NULL && sscanf(at, "\"key\":\"%63[a-z0-9]", key) == 1, "%s", text);
+    free(text);
+    (void)memcpy(key, "01m7mdz22emvmymyz8bmbg7rdn", 26);
+    (void)snprintf(name, sizeof name, "%s/%s", task, key);
+    leave_object(name);
+}
+
 START_TEST(objects_that_no_checkpoint_names_are_removed)
 {
     pid_t agentd;
@@ -414,12 +451,14 @@ START_TEST(objects_that_no_checkpoint_names_are_removed)
     begin_leader();
     agentd = start_s3((const char *[]){ "--store-sweep", "1s", NULL }, EIGHT);
     await_line("kept", "yes");
-    leave_object("t9/01m7mdz22emvmymyz8bmbg7rdn");
-    leave_object("t1/01m7mdz22emvmymyz8bmbg7rdn");
-    leave_object("not-ours"); /* nor is it of a form that ours have */
+    leave_stray("body.answer", "t9");
+    leave_stray("body.answer", "t1");
+    leave_object("t9/01m7mdz33emvmymyz8bmbg7rdn"); /* does not say whose it is */
+    leave_object("not-ours");                      /* nor is it of a form that ours have */
     await_count(count_objects, "01m7mdz22emvmymyz8bmbg7rdn", 0, "no leftovers");
     await_count(count_objects, "/default/t1/", 5, "what is named");
     ck_assert_int_eq(hft_bucket_objects(&bucket, "not-ours"), 1);
+    ck_assert_int_eq(hft_bucket_objects(&bucket, "01m7mdz33emvmymyz8bmbg7rdn"), 1);
     verify(0, "whole");
     (void)hft_etcdctl(&server, NULL, "del", "--prefix", ROOT "checkpoints/t1/", NULL);
     await_count(count_objects, "/default/t1/", 0, "nothing of t1");
@@ -446,7 +485,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *stories = tcase_create("stories");
+    TCase *stories = tcase_create("stories"), *sweeps = tcase_create("sweeps");
+    TCase *limits = tcase_create("limits");
     int rc = hft_bucket_install();
 
     if (rc != 0)
@@ -459,7 +499,6 @@ int main(void)
     tcase_add_test(stories, what_is_short_goes_into_etcd_by_its_path_too);
     tcase_add_test(stories, a_short_file_is_read_to_its_end_whatever_its_size);
     tcase_add_test(stories, a_short_file_that_cannot_be_read_holds_up_nobody);
-    tcase_add_test(stories, what_is_too_long_is_refused);
     tcase_add_test(stories, a_helper_without_work_goes);
     tcase_add_test(stories, a_server_is_believed_by_its_certificate);
     tcase_add_test(stories, a_server_that_is_not_believed_is_told_nothing);
@@ -469,7 +508,13 @@ int main(void)
     tcase_add_loop_test(stories, a_successor_goes_on_from_the_newest_that_is_whole, 0,
                         sizeof LOSSES / sizeof LOSSES[0]);
     tcase_add_test(stories, the_last_five_are_kept);
-    tcase_add_test(stories, objects_that_no_checkpoint_names_are_removed);
-    tcase_add_test(stories, what_belongs_to_another_fleet_is_left_alone);
-    return hft_suite_run("agentd: s3", stories, NULL);
+    tcase_add_checked_fixture(sweeps, begin, end);
+    tcase_set_timeout(sweeps, 120);
+    tcase_add_checked_fixture(limits, begin, end);
+    tcase_set_timeout(limits, 60);
+    tcase_add_test(limits, what_is_too_long_is_refused);
+    tcase_add_test(limits, what_grows_too_long_on_its_way_is_refused);
+    tcase_add_test(sweeps, objects_that_no_checkpoint_names_are_removed);
+    tcase_add_test(sweeps, what_belongs_to_another_fleet_is_left_alone);
+    return hft_suite_run("agentd: s3", stories, limits, sweeps, NULL);
 }

@@ -20,6 +20,11 @@
                            "cmp back large >>same 2>&1 && echo as stored >>same; "             \
                            "echo done >>same; mv same compared; exec sleep 600"
 
+#define OTHER_SCRIPT                                                                           \
+    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
+    "-d '' " TASKS "t2/start; head -c 200000 /dev/urandom >large; " CURL "-T large " TASKS     \
+    "t2/checkpoint >large.answer; echo yes >kept; exec sleep 600"
+
 static pid_t keep_two(const char *choice)
 {
     const char *flags[] = { "--store", choice, NULL };
@@ -219,27 +224,147 @@ static void leave_file(const char *task, const char *name)
     write_file(beneath, "left");
 }
 
-/* Of a task that nobody knows, of one that is at work, and one that was not even whole. */
+/* A controller was here, and gave the namespace its id. */
+static void begin_fleet(const char *ns)
+{
+    char key[100], meta[100];
+
+    (void)snprintf(key, sizeof key, "/holdfast/%s/meta", ns);
+    (void)snprintf(meta, sizeof meta, "{\"clusterId\":\"id-of-%s\"}", ns);
+    (void)hft_put(&hand, key, meta, HF_NO_LEASE);
+}
+
+/* The key that stands in an answer. */
+static void find_key_in(const char *file, char ret_key[64])
+{
+    char *answer = read_file(file);
+    const char *at = strstr(answer, "\"key\":\"");
+
+    ck_assert_msg(at != NULL && sscanf(at, "\"key\":\"%63[a-z0-9]", ret_key) == 1, "%s",
+                  answer);
+    free(answer);
+}
+
+/* One that is none, and could have been made by whoever answered with that one. */
+static void find_stray(const char *file, char ret_key[64])
+{
+    find_key_in(file, ret_key);
+    ck_assert_uint_gt(strlen(ret_key), 20);
+    ret_key[15] = ret_key[15] == 'a' ? 'b' : 'a';
+}
+
+static void await_gone(const char *task, const char *key)
+{
+    char path[100];
+
+    (void)snprintf(path, sizeof path, "checkpoints/%s/%s", task, key);
+    hft_wait_or_fail(is_gone, path, STEP_MS, path);
+}
+
+/* Of a task that nobody knows, of one that is at work, and one that was not even whole. One
+ * that does not say whose it is may be another's. */
 START_TEST(files_that_no_checkpoint_names_are_removed)
 {
     const char *flags[] = { "--store", "file", "--store-sweep", "1s", NULL };
+    char stray[64], half[65];
     pid_t agentd;
 
+    begin_fleet("default");
     submit("t1", "r1", "x");
     agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", SCRIPT, dir.path, NULL });
     await_line("compared", "done");
-    leave_file("t9", "01m7mdz22emvmymyz8bmbg7rdn");
-    leave_file("t1", "01m7mdz22emvmymyz8bmbg7rdn");
-    leave_file("t1", ".01m7mdz22emvmymyz8bmbg7rdp");
-    hft_wait_or_fail(is_gone, (void *)"checkpoints/t1/01m7mdz22emvmymyz8bmbg7rdn", STEP_MS,
-                     "t1");
-    hft_wait_or_fail(is_gone, (void *)"checkpoints/t1/.01m7mdz22emvmymyz8bmbg7rdp", STEP_MS,
-                     "what was not whole");
+    find_stray("large.answer", stray);
+    (void)snprintf(half, sizeof half, ".%s", stray);
+    leave_file("t8", "01m7mdz22emvmymyz8bmbg7rdn");
+    leave_file("t9", stray);
+    leave_file("t1", stray);
+    leave_file("t1", half);
+    await_gone("t1", stray);
+    await_gone("t1", half);
     hft_wait_or_fail(is_gone, (void *)"checkpoints/t9", STEP_MS, "t9 and its directory");
     verify("t1", 0, "whole"); /* and what is named stays */
     /* When the task is gone, so are they. */
     (void)hft_etcdctl(&server, NULL, "del", "--prefix", ROOT "checkpoints/t1/", NULL);
     hft_wait_or_fail(is_gone, (void *)"checkpoints/t1", STEP_MS, "t1 and its directory");
+    ck_assert(!is_gone((void *)"checkpoints/t8/01m7mdz22emvmymyz8bmbg7rdn"));
+    (void)stop(agentd);
+}
+END_TEST
+
+/* Until a person has corrected it: nothing of its task is removed, and everything else is. */
+START_TEST(what_an_entry_names_stays_though_the_entry_cannot_be_read)
+{
+    const char *flags[] = { "--store", "file", "--store-sweep", "1s", NULL };
+    static const char KEY[] = ROOT "checkpoints/t1/0000000000000000002";
+    char key[64], stray[64], path[100], *entry;
+    pid_t agentd;
+
+    begin_fleet("default");
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", SCRIPT, dir.path, NULL });
+    await_line("compared", "done");
+    entry = look_whole("checkpoints/t1/0000000000000000002");
+    (void)hft_put(&hand, KEY, "garbled", HF_NO_LEASE);
+    find_key_in("large.answer", key);
+    find_stray("large.answer", stray);
+    for (int i = 0; i < 2; i++) { /* at least two looks for each that goes */
+        leave_file("t9", stray);
+        await_gone("t9", stray);
+    }
+    (void)snprintf(path, sizeof path, "checkpoints/t1/%s", key);
+    ck_assert(!is_gone(path));
+    (void)hft_put(&hand, KEY, entry, HF_NO_LEASE);
+    free(entry);
+    verify("t1", 0, "whole");
+    (void)stop(agentd);
+}
+END_TEST
+
+/* The agent of the other namespace works beneath a state directory of its own. */
+static pid_t start_other(const char *store)
+{
+    const char *flags[] = { "--store", "file",        "--store-sweep", "1s", "--store-dir",
+                            store,     "--namespace", "other",         NULL };
+    struct hft_tempdir ours = dir;
+    pid_t agentd;
+
+    (void)strncat(dir.path, "/other", sizeof dir.path - strlen(dir.path) - 1);
+    ck_assert_int_eq(mkdir(dir.path, 0700), 0);
+    (void)hft_put(&hand, "/holdfast/other/tasks/t2",
+                  "{\"id\":\"t2\",\"role\":\"r1\",\"state\":\"pending\"}", HF_NO_LEASE);
+    (void)hft_put(&hand, "/holdfast/other/pending/r1/t2", "{}", HF_NO_LEASE);
+    agentd =
+        start_with("a1", flags, (const char *[]){ "sh", "-c", OTHER_SCRIPT, dir.path, NULL });
+    dir = ours;
+    return agentd;
+}
+
+/* Each removes what it left itself, after two looks, and by then the other one's are there. */
+START_TEST(two_namespaces_that_share_a_directory_remove_nothing_of_each_other)
+{
+    char store[HFT_PATH_MAX + 32], ours[64], theirs[64], path[100];
+    const char *flags[] = { "--store", "file", "--store-sweep", "1s", NULL };
+    pid_t agentd, other;
+
+    (void)snprintf(store, sizeof store, "%s/checkpoints", dir.path);
+    begin_fleet("default");
+    begin_fleet("other");
+    submit("t1", "r1", "x");
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", SCRIPT, dir.path, NULL });
+    await_line("compared", "done");
+    other = start_other(store);
+    await_line("other/kept", "yes");
+    find_stray("large.answer", ours);
+    find_stray("other/large.answer", theirs);
+    leave_file("t1", ours);
+    leave_file("t1", theirs);
+    await_gone("t1", ours);
+    await_gone("t1", theirs);
+    verify("t1", 0, "whole");
+    find_key_in("other/large.answer", theirs);
+    (void)snprintf(path, sizeof path, "checkpoints/t2/%s", theirs);
+    ck_assert(!is_gone(path));
+    (void)stop(other);
     (void)stop(agentd);
 }
 END_TEST
@@ -272,17 +397,6 @@ static const struct {
     { "file", LOSE_ENTRY, "its entry is not there", "200\none" },
     { "file", UNMOUNT, "is another directory", "503" },
 };
-
-/* The key of checkpoint 2 in its store. */
-static void find_key(char ret_key[64])
-{
-    char *answer = read_file("second.answer");
-    const char *at = strstr(answer, "\"key\":\"");
-
-    ck_assert_msg(at != NULL && sscanf(at, "\"key\":\"%63[a-z0-9]", ret_key) == 1, "%s",
-                  answer);
-    free(answer);
-}
 
 /* What it is instead: one letter is another, or the end is missing. */
 static const char *damaged(enum damage damage)
@@ -330,7 +444,7 @@ static void do_damage(const char *store, enum damage damage)
 {
     char key[64];
 
-    find_key(key);
+    find_key_in("second.answer", key);
     if (damage == LOSE_ENTRY)
         hft_etcdctl_ok(&server, NULL, "del", ROOT "checkpoints/t1/0000000000000000002", NULL);
     else if (strcmp(store, "etcd") == 0)
@@ -438,7 +552,7 @@ START_TEST(a_chain_with_a_hole_is_told_of_and_gone_on_from)
     lose_entry(5);
     verify("t1", 1, "5      -  -");
     verify("t1", 1, "its entry is not there\n");
-    find_key(key);
+    find_key_in("second.answer", key);
     if (HOLES[_i].is_newest_bad && strcmp(HOLES[_i].store, "etcd") == 0)
         damage_etcd(FLIP, key);
     else if (HOLES[_i].is_newest_bad)
@@ -585,7 +699,7 @@ START_TEST(a_short_checkpoint_is_given_back_though_its_store_has_lost_it)
     submit("t1", "r1", "x");
     agentd = start("a1", (const char *[]){ "sh", "-c", SMALL, dir.path, NULL });
     await_line("kept", "yes");
-    find_key(key);
+    find_key_in("second.answer", key);
     damage_etcd(LOSE_BODY, key);
     write_file("go", "");
     await_line("back", "200\ntwo");
@@ -597,6 +711,7 @@ int main(void)
 {
     TCase *stories = tcase_create("stories");
     TCase *chains = tcase_create("chains"), *disks = tcase_create("disks");
+    TCase *sweeps = tcase_create("sweeps");
 
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 120);
@@ -606,12 +721,16 @@ int main(void)
     tcase_add_test(stories, what_is_dropped_makes_room);
     tcase_add_test(stories, who_asks_for_files_gets_files);
     tcase_add_test(stories, a_body_that_nobody_waits_for_is_not_left_behind);
-    tcase_add_test(stories, files_that_no_checkpoint_names_are_removed);
     tcase_add_test(stories, a_short_checkpoint_is_given_back_though_its_store_has_lost_it);
     tcase_add_loop_test(stories, damage_is_found_and_passed_over, 0,
                         sizeof DAMAGES / sizeof DAMAGES[0]);
     tcase_add_loop_test(stories, a_successor_goes_on_from_the_newest_that_is_whole, 0,
                         sizeof LOSSES / sizeof LOSSES[0]);
+    tcase_add_checked_fixture(sweeps, setup, teardown);
+    tcase_set_timeout(sweeps, 60);
+    tcase_add_test(sweeps, files_that_no_checkpoint_names_are_removed);
+    tcase_add_test(sweeps, what_an_entry_names_stays_though_the_entry_cannot_be_read);
+    tcase_add_test(sweeps, two_namespaces_that_share_a_directory_remove_nothing_of_each_other);
     tcase_add_checked_fixture(disks, setup, teardown);
     tcase_set_timeout(disks, 120);
     tcase_add_test(disks, a_full_disk_refuses_what_it_has_no_room_for);
@@ -620,5 +739,5 @@ int main(void)
     tcase_set_timeout(chains, 120);
     tcase_add_loop_test(chains, a_chain_with_a_hole_is_told_of_and_gone_on_from, 0,
                         sizeof HOLES / sizeof HOLES[0]);
-    return hft_suite_run("agentd: stores", stories, chains, disks, NULL);
+    return hft_suite_run("agentd: stores", stories, chains, disks, sweeps, NULL);
 }
