@@ -313,6 +313,8 @@ void keeper_oom_init(struct keeper *k);
 void keeper_oom_begin(struct keeper *k, struct keeper_slot *s); /* it is about to be made */
 void keeper_oom_sample(struct keeper *k);                       /* now and then */
 bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s);
+/* How many of its own cgroup were killed for memory; 0 where nobody counts them. */
+int64_t keeper_oom_count(const struct keeper_slot *s);
 
 /* link.c and request.c - the other half of agentd. */
 int keeper_link_start(struct keeper *k);

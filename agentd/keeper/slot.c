@@ -170,7 +170,7 @@ static void describe(struct keeper_slot *s)
         return;
     if ((e->causes & AGENTD_CAUSE_NO_STATUS) != 0)
         keeper_copy(e->evidence, sizeof e->evidence, "ended unseen: nobody knows its status");
-    else if ((e->causes & AGENTD_CAUSE_OOM) != 0)
+    else if ((e->causes & AGENTD_CAUSE_OOM) != 0 && WIFSIGNALED(status))
         keeper_copy(e->evidence, sizeof e->evidence, "killed by the kernel for memory");
     else if (WIFSIGNALED(status))
         (void)snprintf(e->evidence, sizeof e->evidence, "killed by signal %d (%s)%s",
@@ -179,6 +179,19 @@ static void describe(struct keeper_slot *s)
     else
         (void)snprintf(e->evidence, sizeof e->evidence, "exited with status %d",
                        WEXITSTATUS(status));
+}
+
+/* Unless that is what was said of itself. */
+static void add_losses(struct keeper_slot *s)
+{
+    struct agentd_exit *e = &s->a.exit;
+    bool is_said = (e->causes & AGENTD_CAUSE_OOM) != 0 && WIFSIGNALED(e->wait_status);
+    int64_t count = is_said ? 0 : keeper_oom_count(s);
+    size_t len = strlen(e->evidence);
+
+    if (count > 0)
+        (void)snprintf(e->evidence + len, sizeof e->evidence - len,
+                       "; the kernel killed %jd of its processes for memory", (intmax_t)count);
 }
 
 void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *status,
@@ -206,6 +219,7 @@ void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *s
     if (status != NULL && s->goal != GOAL_GONE && keeper_oom_killed(k, s))
         e->causes |= AGENTD_CAUSE_OOM;
     describe(s);
+    add_losses(s);
     keeper_slot_kill(k, s, 0);
 }
 
