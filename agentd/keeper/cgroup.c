@@ -300,9 +300,10 @@ static int open_base(struct keeper *k, char path[PATH_BYTES])
     if (len == 0 || fstat(k->state_fd, &st) < 0)
         return -1;
     step_aside(path);
-    more =
-        snprintf(path + len, PATH_BYTES - len, "%sholdfast-%jx-%jx",
-                 path[len - 1] == '/' ? "" : "/", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    (void)snprintf(k->cgroup_name, sizeof k->cgroup_name, "/holdfast-%jx-%jx/",
+                   (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    more = snprintf(path + len, PATH_BYTES - len, "%s%.*s", path[len - 1] == '/' ? "" : "/",
+                    (int)strlen(k->cgroup_name) - 2, k->cgroup_name + 1);
     if (more < 0 || (size_t)more >= PATH_BYTES - len ||
         (mkdir(path, 0755) < 0 && errno != EEXIST))
         return -1;
@@ -379,32 +380,35 @@ int keeper_cgroup_enter(int cgroup_fd, pid_t pid)
     return keeper_write_at(cgroup_fd, "cgroup.procs", number);
 }
 
-/* Where it was made, or in a cgroup of its own below. */
-static bool is_inside(const struct keeper_slot *s)
+int32_t keeper_cgroup_find(const struct keeper *k, pid_t pid)
 {
     char path[32], text[2 * PATH_BYTES];
-    size_t len = strlen(s->a.who.instance);
 
-    (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)s->a.pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
     if (keeper_read_at(AT_FDCWD, path, text, sizeof text) <= 0)
-        return false;
+        return OWNER_NONE;
     const char *at = strstr(text, "0::/");
-    while (at != NULL && (at = strstr(at, s->a.who.instance)) != NULL) {
-        if (at[-1] == '/' && strchr("/\n", at[len]) != NULL)
-            return true;
-        at++;
+    at = at != NULL ? strstr(at, k->cgroup_name) : NULL;
+    if (at == NULL)
+        return OWNER_NONE;
+    at += strlen(k->cgroup_name);
+    size_t len = strcspn(at, "/\n");
+    for (size_t i = 0; i < k->slot_count; i++) {
+        const char *instance = k->slots[i]->a.who.instance;
+
+        if (strncmp(instance, at, len) == 0 && instance[len] == '\0')
+            return (int32_t)i;
     }
-    return false;
+    return OWNER_NONE;
 }
 
-bool keeper_cgroup_take_back(const struct keeper_slot *s)
+void keeper_cgroup_take_back(const struct keeper *k, const struct keeper_slot *s)
 {
-    if (is_inside(s))
-        return true;
-    if (keeper_cgroup_enter(s->cgroup_fd, s->a.pid) == 0)
+    int32_t in = keeper_cgroup_find(k, s->a.pid);
+
+    if ((in < 0 || k->slots[in] != s) && keeper_cgroup_enter(s->cgroup_fd, s->a.pid) == 0)
         keeper_log("warn", "event=taken_back agent=%s pid=%d why=\"it had left its cgroup\"",
                    s->a.who.agent, (int)s->a.pid);
-    return false;
 }
 
 void keeper_cgroup_remove(struct keeper *k, struct keeper_slot *s)

@@ -103,8 +103,9 @@ static bool is_replaced(const char *entry, const char *more, uint32_t more_len)
 static char **build(const struct agentd_spawn *m, const char *more, uint32_t more_len,
                     char ***ret_env)
 {
+    static char own[sizeof KEEPER_INSTANCE_ENV + AGENTD_ID_BYTES];
     size_t at = 0;
-    char **list = calloc((size_t)m->argc + m->envc + more_len + 2, sizeof *list);
+    char **list = calloc((size_t)m->argc + m->envc + more_len + 3, sizeof *list);
     const char *text = (const char *)(m + 1);
 
     if (list == NULL)
@@ -113,6 +114,8 @@ static char **build(const struct agentd_spawn *m, const char *more, uint32_t mor
     for (uint32_t i = 0; i < m->argc; i++, text += strlen(text) + 1)
         list[at++] = (char *)text;
     *ret_env = &list[++at];
+    (void)snprintf(own, sizeof own, KEEPER_INSTANCE_ENV "%s", m->who.instance);
+    list[at++] = own; /* the first of that name counts */
     for (uint32_t i = 0; i < m->envc; i++, text += strlen(text) + 1) {
         if (!is_replaced(text, more, more_len))
             list[at++] = (char *)text;

@@ -20,6 +20,8 @@
 #define KEEPER_MS     INT64_C(1000000)
 #define KEEPER_SECOND INT64_C(1000000000)
 
+#define KEEPER_INSTANCE_ENV "HOLDFAST_INSTANCE=" /* what an agent's children inherit */
+
 /* A process that is to be stopped or was. */
 struct keeper_stopped {
     pid_t pid;
@@ -68,6 +70,7 @@ struct keeper_slot {
     int64_t oom_before; /* how many of our cgroup were killed for memory before; -1: unknown */
     struct keeper_stopped *stopped;
     size_t stopped_count, stopped_cap;
+    int looks_due; /* without a find, after somebody was found outside its cgroup */
 };
 
 /* A descriptor that outlives the link that gave it. */
@@ -80,20 +83,26 @@ struct keeper_held {
 
 /* What /proc said, in one look. */
 struct keeper_process {
-    pid_t pid, ppid;
+    pid_t pid, ppid, session;
     uint64_t start_time;
     char state;
     int threads;
-    int32_t owner; /* index of a slot, OWNER_STRAY or OWNER_NONE */
+    int32_t owner; /* index of a slot, or OWNER_... */
     bool is_still; /* nothing of it has run since the scan before */
 };
 
-enum { OWNER_NONE = -1, OWNER_STRAY = -2, OWNER_ABOVE = -3 };
+enum {
+    OWNER_NONE = -1,
+    OWNER_STRAY = -2,  /* a child of ours that we did not make */
+    OWNER_ABOVE = -3,  /* its parent's */
+    OWNER_UNSURE = -4, /* it could not be looked at now */
+};
 
 struct keeper_scan {
     struct keeper_process *list; /* by growing pid */
     size_t count, cap;
-    bool is_cut; /* for want of memory or descriptors: somebody may not be in it */
+    bool is_cut;    /* for want of memory or descriptors: somebody may not be in it */
+    bool is_unsure; /* of somebody, whose it is: OWNER_UNSURE */
 };
 
 /* What a service manager knows of us. */
@@ -117,11 +126,12 @@ struct keeper {
     bool oom_is_told;      /* the kernel log names them as we know them */
     int state_fd, lock_fd; /* the state directory, and its lock */
     int epoll_fd, signal_fd, fence_fd, kmsg_fd;
-    int cgroup_fd;       /* base directory of the agents' cgroups; -1: shims */
-    int oom_score;       /* of those that are not the keeper; INT32_MIN: untouched */
-    int nice;            /* of the agents, unless their launcher says otherwise, ... */
-    struct rlimit files; /* ... and how many files they may open; the keeper may open more */
-    uint32_t flags;      /* AGENTD_HAS_... */
+    int cgroup_fd;        /* base directory of the agents' cgroups; -1: shims */
+    char cgroup_name[64]; /* of that: "/holdfast-.../" */
+    int oom_score;        /* of those that are not the keeper; INT32_MIN: untouched */
+    int nice;             /* of the agents, unless their launcher says otherwise, ... */
+    struct rlimit files;  /* ... and how many files they may open; the keeper may open more */
+    uint32_t flags;       /* AGENTD_HAS_... */
     pid_t pid;
     uint64_t born; /* start time of its first child, as /proc has it */
 
@@ -165,6 +175,7 @@ struct keeper {
 
     struct keeper_slot **slots;
     size_t slot_count, slot_cap;
+    int64_t forgotten_gone_ns; /* when the latest was gone of those that are forgotten */
     struct keeper_scan scan;
     int64_t stop_until; /* when everything has ended: wait so long for the link's FORGETs */
     uint32_t last_key;
@@ -189,6 +200,7 @@ bool keeper_read_stat(pid_t pid, struct keeper_process *ret);
 /* Whether a thread of it runs or could, and how often they were given and left a processor, all
  * together; false when it is gone. */
 bool keeper_read_threads(pid_t pid, bool *ret_runs, int64_t *ret_switches);
+bool keeper_is_blocked(pid_t pid); /* a thread of it is, in the kernel, or it is gone */
 typedef void (*keeper_number_fn)(pid_t number, void *arg);
 /* Calls for each entry of a directory of /proc that is a number; false: it cannot be read. */
 bool keeper_each_number(const char *path, keeper_number_fn fn, void *arg);
@@ -249,17 +261,24 @@ struct keeper_shim_news {
 _Noreturn void keeper_shim_main(int keeper_fd, struct keeper_plan *plan);
 void keeper_on_shim(struct keeper *k, struct keeper_slot *s);
 
+/* owner.c - the slot that it belongs to; never OWNER_STRAY. */
+int32_t keeper_owner_find(const struct keeper *k, const struct keeper_process *process);
+
 /* tree.c - all processes of an agent: found, stopped, continued, killed. */
+/* What a look at everybody need not be waited for: all in its cgroup are told to stand. */
+void keeper_tree_halt(struct keeper *k, struct keeper_slot *s);
 /* Looks at every process there is; stops or kills, as it comes by, those of the trees that are
  * to be looked at now. */
 void keeper_scan(struct keeper *k, int64_t now);
 /* True: it stands still. Else it may run on, or it can only end what it does in the kernel. */
 bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run);
 bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s); /* true: runs */
-/* How many were left to be killed, 0 when the tree is gone; in a cgroup, kills them. */
+/* How many were left to be killed, 0 when the tree is gone; with a cgroup, kills them. */
 size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s);
 /* SIGKILL to everything under a process, but not to itself; returns how many that were. */
 size_t keeper_tree_kill_below(struct keeper_scan *scan, pid_t root);
+struct keeper_stopped *keeper_stopped_find(const struct keeper_slot *s,
+                                           const struct keeper_process *process);
 
 /* cgroup.c - one cgroup v2 per agent. */
 void keeper_cgroup_init(struct keeper *k);
@@ -271,8 +290,10 @@ bool keeper_cgroup_is_populated(int cgroup_fd); /* so is one that cannot be read
 /* 1: all in it stand, as the kernel says; 0: it is told to; -errno: it could not be told. */
 int keeper_cgroup_freeze(int cgroup_fd);
 bool keeper_cgroup_thaw(int cgroup_fd); /* true: they run, as the kernel says */
-/* Somebody may have moved the first process elsewhere: false, and it is moved back. */
-bool keeper_cgroup_take_back(const struct keeper_slot *s);
+/* Somebody may have moved the first process elsewhere: then it is moved back. */
+void keeper_cgroup_take_back(const struct keeper *k, const struct keeper_slot *s);
+/* The slot in whose cgroup it is, or in one below; OWNER_NONE. */
+int32_t keeper_cgroup_find(const struct keeper *k, pid_t pid);
 /* All in it at once, but for those whose first thread is gone: the kernel sends the signal to
  * that alone. They are for the second time. */
 void keeper_cgroup_kill(int cgroup_fd, bool again);
@@ -292,6 +313,8 @@ void keeper_oom_init(struct keeper *k);
 void keeper_oom_begin(struct keeper *k, struct keeper_slot *s); /* it is about to be made */
 void keeper_oom_sample(struct keeper *k);                       /* now and then */
 bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s);
+/* How many of its own cgroup were killed for memory; 0 where nobody counts them. */
+int64_t keeper_oom_count(const struct keeper_slot *s);
 
 /* link.c and request.c - the other half of agentd. */
 int keeper_link_start(struct keeper *k);

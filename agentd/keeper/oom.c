@@ -78,13 +78,15 @@ static int64_t count_in(const char *text)
     return found != NULL ? strtoll(found + strlen("oom_kill "), NULL, 10) : -1;
 }
 
-static bool own_cgroup_says_so(const struct keeper_slot *s)
+int64_t keeper_oom_count(const struct keeper_slot *s)
 {
     char text[512];
+    int64_t count = -1;
 
-    return s->cgroup_fd >= 0 &&
-           keeper_read_at(s->cgroup_fd, "memory.events", text, sizeof text) > 0 &&
-           count_in(text) > 0;
+    if (s->cgroup_fd >= 0 &&
+        keeper_read_at(s->cgroup_fd, "memory.events", text, sizeof text) > 0)
+        count = count_in(text);
+    return count > 0 ? count : 0;
 }
 
 static int64_t count_all(const struct keeper *k)
@@ -140,6 +142,10 @@ bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s)
 {
     int status = s->a.exit.wait_status;
 
+    /* So ends a shell whose last program was killed, and only its own cgroup can tell of that:
+     * the log has a number that nobody has any more. */
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL)
+        return keeper_oom_count(s) > 0;
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return false;
     bool is_whole = read_kernel_log(k);
@@ -148,5 +154,5 @@ bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s)
     /* A count of its cgroup may be of a child that was killed before. */
     if (k->oom_is_told && is_whole)
         return false;
-    return own_cgroup_says_so(s) || shared_cgroup_says_so(k, s);
+    return keeper_oom_count(s) > 0 || shared_cgroup_says_so(k, s);
 }

@@ -82,6 +82,8 @@ bool keeper_read_stat(pid_t pid, struct keeper_process *ret)
             return false;
         if (field == 4)
             ret->ppid = (pid_t)value;
+        else if (field == 6)
+            ret->session = (pid_t)value;
         else if (field == 20)
             ret->threads = (int)value;
         else if (field == 22)
@@ -117,7 +119,7 @@ bool keeper_each_number(const char *path, keeper_number_fn fn, void *arg)
 
 struct threads {
     pid_t pid;
-    bool is_found, runs;
+    bool is_found, runs, is_blocked;
     int64_t switches;
 };
 
@@ -143,21 +145,36 @@ static void add_thread(pid_t thread, void *arg)
     state += sizeof STATE - 1;
     sum->is_found = true;
     sum->runs = sum->runs || *state == 'R' || *state == 'S';
+    sum->is_blocked = sum->is_blocked || *state == 'D';
     sum->switches += number_behind(text, "\nvoluntary_ctxt_switches:") +
                      number_behind(text, "\nnonvoluntary_ctxt_switches:");
 }
 
-bool keeper_read_threads(pid_t pid, bool *ret_runs, int64_t *ret_switches)
+static bool read_threads(pid_t pid, struct threads *ret)
 {
-    struct threads sum = { .pid = pid };
     char path[32];
 
+    *ret = (struct threads){ .pid = pid };
     (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    if (!keeper_each_number(path, add_thread, &sum) || !sum.is_found)
+    return keeper_each_number(path, add_thread, ret) && ret->is_found;
+}
+
+bool keeper_read_threads(pid_t pid, bool *ret_runs, int64_t *ret_switches)
+{
+    struct threads sum;
+
+    if (!read_threads(pid, &sum))
         return false;
     *ret_runs = sum.runs;
     *ret_switches = sum.switches;
     return true;
+}
+
+bool keeper_is_blocked(pid_t pid)
+{
+    struct threads sum;
+
+    return !read_threads(pid, &sum) || sum.is_blocked;
 }
 
 bool keeper_signal(pid_t pid, uint64_t start_time, int signal)

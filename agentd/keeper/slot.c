@@ -65,6 +65,8 @@ void keeper_slot_free(struct keeper *k, struct keeper_slot *s)
         k->slot_count--;
         break;
     }
+    if (s->gone_ns > k->forgotten_gone_ns)
+        k->forgotten_gone_ns = s->gone_ns;
     keeper_cgroup_remove(k, s);
     close_all(s);
     free(s->stopped);
@@ -168,7 +170,7 @@ static void describe(struct keeper_slot *s)
         return;
     if ((e->causes & AGENTD_CAUSE_NO_STATUS) != 0)
         keeper_copy(e->evidence, sizeof e->evidence, "ended unseen: nobody knows its status");
-    else if ((e->causes & AGENTD_CAUSE_OOM) != 0)
+    else if ((e->causes & AGENTD_CAUSE_OOM) != 0 && WIFSIGNALED(status))
         keeper_copy(e->evidence, sizeof e->evidence, "killed by the kernel for memory");
     else if (WIFSIGNALED(status))
         (void)snprintf(e->evidence, sizeof e->evidence, "killed by signal %d (%s)%s",
@@ -177,6 +179,19 @@ static void describe(struct keeper_slot *s)
     else
         (void)snprintf(e->evidence, sizeof e->evidence, "exited with status %d",
                        WEXITSTATUS(status));
+}
+
+/* Unless that is what was said of itself. */
+static void add_losses(struct keeper_slot *s)
+{
+    struct agentd_exit *e = &s->a.exit;
+    bool is_said = (e->causes & AGENTD_CAUSE_OOM) != 0 && WIFSIGNALED(e->wait_status);
+    int64_t count = is_said ? 0 : keeper_oom_count(s);
+    size_t len = strlen(e->evidence);
+
+    if (count > 0)
+        (void)snprintf(e->evidence + len, sizeof e->evidence - len,
+                       "; the kernel killed %jd of its processes for memory", (intmax_t)count);
 }
 
 void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *status,
@@ -204,6 +219,7 @@ void keeper_slot_main_gone(struct keeper *k, struct keeper_slot *s, const int *s
     if (status != NULL && s->goal != GOAL_GONE && keeper_oom_killed(k, s))
         e->causes |= AGENTD_CAUSE_OOM;
     describe(s);
+    add_losses(s);
     keeper_slot_kill(k, s, 0);
 }
 
@@ -271,7 +287,8 @@ static void freeze_on(struct keeper *k, struct keeper_slot *s, int64_t now)
             keeper_slot_kill(k, s, AGENTD_CAUSE_FENCED);
         return;
     }
-    s->look_at = s->cgroup_fd < 0 ? now + LOOK_STILL : KEEPER_NEVER;
+    /* Whom a signal has stopped, and not the cgroup, anybody may continue. */
+    s->look_at = s->cgroup_fd < 0 || s->stopped_count > 0 ? now + LOOK_STILL : KEEPER_NEVER;
     s->freeze_since = 0;
     if (s->a.state == AGENTD_STATE_FROZEN)
         return;
@@ -307,11 +324,31 @@ static bool needs_step(const struct keeper_slot *s, int64_t now)
     return s->a.state != AGENTD_STATE_ENDED && (s->look_at <= now || s->kill_at <= now);
 }
 
+/* One look for all that need it, after nobody is left who can be halted without. */
+static void look(struct keeper *k, int64_t now)
+{
+    bool is_due = false;
+
+    for (size_t i = 0; i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[i];
+
+        if (!needs_step(s, now))
+            continue;
+        if (s->kill_at <= now)
+            keeper_slot_kill(k, s, AGENTD_CAUSE_ASKED);
+        if (s->goal == GOAL_STILL)
+            keeper_tree_halt(k, s);
+        is_due = is_due || (s->goal != GOAL_RUN && s->gone_ns == 0);
+    }
+    if (is_due)
+        keeper_scan(k, now);
+}
+
 int64_t keeper_settle(struct keeper *k, int64_t now)
 {
     int64_t next = KEEPER_NEVER;
-    bool has_scanned = false;
 
+    look(k, now);
     for (size_t i = 0; i < k->slot_count; i++) {
         struct keeper_slot *s = k->slots[i];
 
@@ -319,12 +356,6 @@ int64_t keeper_settle(struct keeper *k, int64_t now)
             next = s->look_at < next ? s->look_at : next;
             next = s->kill_at < next ? s->kill_at : next;
             continue;
-        }
-        if (s->kill_at <= now)
-            keeper_slot_kill(k, s, AGENTD_CAUSE_ASKED);
-        if (s->cgroup_fd < 0 && s->goal != GOAL_RUN && s->gone_ns == 0 && !has_scanned) {
-            keeper_scan(k, now);
-            has_scanned = true;
         }
         if (s->goal == GOAL_GONE)
             kill_on(k, s, now);

@@ -8,6 +8,8 @@
 
 #include "agentd/keeper/keeper.h"
 
+#define UNSURE_LIMIT (250 * KEEPER_MS) /* who is blocked for longer may be so for ever */
+
 /* Whoever is found is signalled at once, not after the scan: what forks and goes is another
  * process by then. Numbers grow, so who is made meanwhile is found later in the same scan.
  *
@@ -63,9 +65,7 @@ static bool is_stray(const struct keeper *k, pid_t pid)
     if (pid == k->link || pid == k->scribe)
         return false;
     for (size_t i = 0; i < k->slot_count; i++) {
-        const struct keeper_slot *s = k->slots[i];
-
-        if (is_shim_of(s, pid) || (s->cgroup_fd >= 0 && s->a.pid == pid && !s->main_gone))
+        if (is_shim_of(k->slots[i], pid))
             return false;
     }
     return true;
@@ -83,8 +83,14 @@ struct search {
     size_t *count;
 };
 
-static int32_t owner_in_keeper(const struct search *search,
-                               const struct keeper_process *process)
+static int32_t owner_with_cgroups(const struct search *search,
+                                  const struct keeper_process *process)
+{
+    return keeper_owner_find(search->keeper, process);
+}
+
+static int32_t owner_behind_shims(const struct search *search,
+                                  const struct keeper_process *process)
 {
     const struct keeper *k = search->keeper;
 
@@ -157,7 +163,8 @@ static void visit(pid_t pid, void *arg)
 
     if (pidfd >= 0 && keeper_read_stat(pid, &process)) {
         process.owner = find_owner(search, process);
-        if (process.owner != OWNER_NONE)
+        search->scan->is_unsure |= process.owner == OWNER_UNSURE;
+        if (process.owner != OWNER_NONE && process.owner != OWNER_UNSURE)
             search->act(search, &process, pidfd);
         if (!add(search->scan, &process))
             search->scan->is_cut = true;
@@ -170,7 +177,7 @@ static void visit(pid_t pid, void *arg)
 static void look(const struct search *search)
 {
     search->scan->count = 0;
-    search->scan->is_cut = false;
+    search->scan->is_cut = search->scan->is_unsure = false;
     if (!keeper_each_number("/proc", visit, (void *)search))
         search->scan->is_cut = true;
 }
@@ -180,7 +187,7 @@ static void send_to(int pidfd, int signal)
     (void)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
-static struct keeper_stopped *find_stopped(struct keeper_slot *s,
+struct keeper_stopped *keeper_stopped_find(const struct keeper_slot *s,
                                            const struct keeper_process *process)
 {
     for (size_t i = 0; i < s->stopped_count; i++) {
@@ -239,15 +246,52 @@ static bool check_stopped(struct keeper_stopped *known, const struct keeper_proc
 /* The first time the signal is sent whatever its state is: it may be continued right now. */
 static void stop_one(struct keeper_slot *s, struct keeper_process *process, int pidfd)
 {
-    struct keeper_stopped *known = find_stopped(s, process);
+    struct keeper_stopped *known = keeper_stopped_find(s, process);
 
     process->is_still = is_dead(process) || (known != NULL && check_stopped(known, process));
     if (!process->is_still && (known != NULL || remember(s, process)))
         send_to(pidfd, SIGSTOP);
 }
 
-static void act_in_keeper(const struct search *search, struct keeper_process *process,
-                          int pidfd)
+/* Stopped first, and killed after the scan: who dies gives its children to the keeper, and what
+ * is found of them later could not be told from others'. */
+static void stop_to_kill(struct keeper_slot *s, const struct keeper_process *process, int pidfd)
+{
+    struct keeper_stopped *known = keeper_stopped_find(s, process);
+
+    if (known != NULL)
+        known->is_seen = true;
+    else
+        (void)remember(s, process);
+    send_to(pidfd, SIGSTOP);
+}
+
+/* Whom its own cgroup has needs nothing of us. */
+static void act_with_cgroups(const struct search *search, struct keeper_process *process,
+                             int pidfd)
+{
+    struct keeper_slot *s = search->keeper->slots[process->owner];
+
+    process->is_still = is_dead(process);
+    if (process->is_still || s->goal == GOAL_RUN)
+        return;
+    if (s->a.state == AGENTD_STATE_ENDED) {
+        send_to(pidfd, SIGKILL);
+        return;
+    }
+    if (s->look_at > search->now)
+        return;
+    process->is_still = keeper_cgroup_find(search->keeper, process->pid) == process->owner;
+    if (process->is_still)
+        return;
+    if (s->goal == GOAL_STILL)
+        stop_one(s, process, pidfd);
+    else
+        stop_to_kill(s, process, pidfd);
+}
+
+static void act_behind_shims(const struct search *search, struct keeper_process *process,
+                             int pidfd)
 {
     if (process->owner == OWNER_STRAY) {
         send_to(pidfd, SIGKILL);
@@ -262,9 +306,10 @@ static void act_in_keeper(const struct search *search, struct keeper_process *pr
 
 void keeper_scan(struct keeper *k, int64_t now)
 {
+    bool has_cgroups = k->cgroup_fd >= 0;
     struct search search = { .scan = &k->scan,
-                             .owner = owner_in_keeper,
-                             .act = act_in_keeper,
+                             .owner = has_cgroups ? owner_with_cgroups : owner_behind_shims,
+                             .act = has_cgroups ? act_with_cgroups : act_behind_shims,
                              .keeper = k,
                              .now = now };
 
@@ -308,25 +353,47 @@ static bool have_all_stopped(struct keeper *k, struct keeper_slot *s)
     return still;
 }
 
+/* Who was outside may have made others, with numbers that the scan had passed already. And who
+ * was not known for anybody's, for a while, may have been one. */
+static bool is_nobody_outside(const struct keeper *k, struct keeper_slot *s, bool is_anybody,
+                              int64_t since)
+{
+    if (is_anybody)
+        s->looks_due = 2;
+    else if (k->scan.is_unsure && (since == 0 || keeper_now() - since < UNSURE_LIMIT))
+        s->looks_due = 1;
+    else if (s->looks_due > 0)
+        s->looks_due--;
+    return s->looks_due == 0;
+}
+
+void keeper_tree_halt(struct keeper *k, struct keeper_slot *s)
+{
+    if (s->cgroup_fd < 0)
+        return;
+    (void)keeper_cgroup_freeze(s->cgroup_fd);
+    keeper_cgroup_take_back(k, s);
+}
+
 bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run)
 {
-    if (s->cgroup_fd < 0) {
-        *ret_may_run = !have_all_stopped(k, s);
-        return !*ret_may_run;
+    bool stands = have_all_stopped(k, s);
+    int rc = 1;
+
+    if (s->cgroup_fd >= 0) {
+        rc = keeper_cgroup_freeze(s->cgroup_fd);
+        stands = is_nobody_outside(k, s, !stands, s->freeze_since);
     }
-    int rc = keeper_cgroup_freeze(s->cgroup_fd);
-    bool is_inside = keeper_cgroup_take_back(s);
-    *ret_may_run = rc < 0 || !is_inside;
-    return rc == 1 && is_inside;
+    *ret_may_run = rc < 0 || !stands;
+    return rc == 1 && stands;
 }
 
 bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s)
 {
+    bool runs = s->cgroup_fd < 0 || keeper_cgroup_thaw(s->cgroup_fd);
     size_t kept = 0;
 
     (void)k;
-    if (s->cgroup_fd >= 0)
-        return keeper_cgroup_thaw(s->cgroup_fd);
     for (size_t i = 0; i < s->stopped_count; i++) {
         errno = 0;
         if (!s->stopped[i].was_stopped &&
@@ -335,7 +402,7 @@ bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s)
             s->stopped[kept++] = s->stopped[i];
     }
     s->stopped_count = kept;
-    return kept == 0;
+    return runs && kept == 0;
 }
 
 static size_t count_lines(int dir_fd, const char *name)
@@ -356,20 +423,45 @@ static bool is_unheard(const struct keeper *k, const struct keeper_slot *s,
     return process->pid == s->a.pid && process->ppid == k->pid && !s->main_gone;
 }
 
+/* Returns how many there are. */
+static size_t kill_outside(struct keeper *k, struct keeper_slot *s)
+{
+    int32_t index = index_of(k, s);
+    size_t count = k->scan.is_cut;
+
+    for (size_t i = 0; i < k->scan.count; i++) {
+        const struct keeper_process *process = &k->scan.list[i];
+
+        if (process->owner != index || process->is_still)
+            continue;
+        (void)keeper_signal(process->pid, process->start_time, SIGKILL);
+        count++;
+    }
+    forget_unseen(s, k->scan.is_cut);
+    return count;
+}
+
+static size_t kill_with_cgroup(struct keeper *k, struct keeper_slot *s)
+{
+    size_t outside = kill_outside(k, s);
+    bool is_nobody_left = is_nobody_outside(k, s, outside > 0, s->kill_since);
+
+    if (!s->main_gone)
+        send_to(s->pidfd, SIGKILL); /* it may have left its cgroup */
+    if (!keeper_cgroup_is_populated(s->cgroup_fd))
+        return is_nobody_left || outside > 0 ? outside : 1;
+    size_t inside = count_lines(s->cgroup_fd, "cgroup.procs");
+    keeper_cgroup_kill(s->cgroup_fd, s->kill_since != 0);
+    return outside + (inside > 0 ? inside : 1);
+}
+
 size_t keeper_tree_kill(struct keeper *k, struct keeper_slot *s)
 {
     int32_t index = index_of(k, s);
     size_t count = 0;
 
-    if (s->cgroup_fd >= 0) {
-        if (!s->main_gone)
-            send_to(s->pidfd, SIGKILL); /* it may have left its cgroup */
-        if (!keeper_cgroup_is_populated(s->cgroup_fd))
-            return 0;
-        count = count_lines(s->cgroup_fd, "cgroup.procs");
-        keeper_cgroup_kill(s->cgroup_fd, s->kill_since != 0);
-        return count > 0 ? count : 1;
-    }
+    if (s->cgroup_fd >= 0)
+        return kill_with_cgroup(k, s);
     for (size_t i = 0; i < k->scan.count; i++) {
         const struct keeper_process *process = &k->scan.list[i];
 

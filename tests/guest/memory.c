@@ -79,6 +79,33 @@ START_TEST(without_it_its_own_cgroup_tells)
 }
 END_TEST
 
+/* A shell outlives what it ran, and says so with its status or does not. */
+START_TEST(a_wrapper_whose_worker_runs_out_of_it_tells_so)
+{
+    const struct agentd_agent *a;
+
+    if (_i == 1)
+        ck_assert(unlink("/dev/kmsg") == 0 || errno == ENOENT);
+    ck_assert(hft_keeper_begin(k, HFT_KEEPER_CGROUP));
+    run("a", "i1", "sleep 0.2; tail /dev/zero; exit $?", MAX_BYTES);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 128 + SIGKILL);
+    ck_assert_msg(a->exit.causes == AGENTD_CAUSE_OOM, "%s", a->exit.evidence);
+    ck_assert_str_eq(a->exit.evidence,
+                     "exited with status 137; the kernel killed 1 of its processes for memory");
+    run("b", "i2", "sleep 0.2; tail /dev/zero; exit 3", MAX_BYTES);
+    a = hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, 0);
+    ck_assert_str_eq(a->exit.evidence,
+                     "exited with status 3; the kernel killed 1 of its processes for memory");
+    run("c", "i3", "sleep 0.2; sh -c 'kill -9 $$'; exit $?", MAX_BYTES);
+    a = hft_keeper_wait(k, "i3", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, 0);
+    ck_assert_str_eq(a->exit.evidence, "exited with status 137");
+    hft_keeper_done(k);
+}
+END_TEST
+
 START_TEST(behind_a_shim_the_cgroup_that_is_shared_tells)
 {
     char number[32];
@@ -99,7 +126,9 @@ int main(void)
 
     tcase_set_timeout(t, 120);
     tcase_add_test(t, the_kernel_log_tells);
+    tcase_add_loop_test(t, a_wrapper_whose_worker_runs_out_of_it_tells_so, 0, 1);
     tcase_add_test(t, without_it_its_own_cgroup_tells);
+    tcase_add_loop_test(t, a_wrapper_whose_worker_runs_out_of_it_tells_so, 1, 2);
     tcase_add_test(t, behind_a_shim_the_cgroup_that_is_shared_tells);
     return hft_suite_run("guest: memory", t, NULL);
 }

@@ -40,20 +40,6 @@ static char *cgroup_of(pid_t pid)
     return strdup(at + 3);
 }
 
-static bool find_mount(char ret_path[PATH_SIZE])
-{
-    FILE *file = fopen("/proc/self/mountinfo", "re");
-    char line[2 * PATH_SIZE];
-    bool found = false;
-
-    ck_assert_ptr_nonnull(file);
-    while (!found && fgets(line, sizeof line, file) != NULL)
-        found = strstr(line, " - cgroup2 ") != NULL &&
-                sscanf(line, "%*s %*s %*s %*s %900s", ret_path) == 1;
-    (void)fclose(file);
-    return found;
-}
-
 /* A program in the place of agentd that goes into the cgroup and becomes it. */
 static void begin_inside(void)
 {
@@ -80,7 +66,7 @@ static bool make_cgroup(const char *mark)
     char mount[PATH_SIZE];
 
     (void)snprintf(name, sizeof name, "hft-delegated-%d", (int)getpid());
-    if (geteuid() != 0 || !find_mount(mount)) {
+    if (geteuid() != 0 || !hft_keeper_find_cgroups(mount, sizeof mount)) {
         hft_skip("needs root and a cgroup v2");
         return false;
     }
@@ -173,20 +159,6 @@ START_TEST(any_other_cgroup_is_left_as_it_is)
 }
 END_TEST
 
-static void move_out(pid_t pid)
-{
-    char path[PATH_SIZE + 16];
-
-    ck_assert(find_mount(path));
-    (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/cgroup.procs");
-    FILE *file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_gt(fprintf(file, "%d", (int)pid), 0);
-    ck_assert_int_eq(fclose(file), 0);
-    HF_CLEANUP_FREE char *at = cgroup_of(pid);
-    ck_assert_ptr_null(strstr(at, "i1"));
-}
-
 /* A login, or a scope of systemd, takes a process elsewhere. */
 START_TEST(who_was_moved_elsewhere_is_stopped_and_killed_all_the_same)
 {
@@ -196,7 +168,7 @@ START_TEST(who_was_moved_elsewhere_is_stopped_and_killed_all_the_same)
     if (!hft_keeper_begin(k, HFT_KEEPER_CGROUP))
         return;
     pid = hft_keeper_run(k, "a", "i1", "while :; do :; done")->pid;
-    move_out(pid);
+    hft_keeper_move_out(pid);
     hft_keeper_extend(k, -1);
     ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
     (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
@@ -206,11 +178,213 @@ START_TEST(who_was_moved_elsewhere_is_stopped_and_killed_all_the_same)
     hft_keeper_extend(k, 60000);
     ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
     (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
-    move_out(pid);
+    hft_keeper_move_out(pid);
     ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", "i1"), AGENTD_CODE_OK);
     a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
     ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
     hft_keeper_done(k);
+}
+END_TEST
+
+#define LONG_MS 30000
+
+/* Counts in a file, from another cgroup. */
+#define LEAVE "echo 0 > $C; "
+#define COUNT(file)                                                                            \
+    "n=0; while :; do n=$((n+1)); echo $n > $D/" file ".new; mv $D/" file ".new $D/" file      \
+    "; done"
+#define BARE   "env -i PATH=$PATH D=$D C=$C "
+#define SILENT " >/dev/null 2>&1"
+
+/* Each has left the cgroup, and all but the first have lost their parent. What it has kept of
+ * the agent: its parent; its session; its output; its environment; nothing, when only one agent
+ * can have made it. */
+static const char *const LEAVERS[] = {
+    BARE "setsid sh -c '" LEAVE COUNT("left") "'" SILENT " & wait",
+    "(" BARE "sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
+    "(" BARE "setsid sh -c '" LEAVE COUNT("left") "' &); sleep 1000",
+    "(setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
+    "(" BARE "setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
+};
+
+enum { NOTHING = sizeof LEAVERS / sizeof LEAVERS[0] - 1 };
+
+static const char *with_procs(const char *script)
+{
+    static char text[4096];
+    char mount[PATH_SIZE];
+
+    ck_assert(hft_keeper_find_cgroups(mount, sizeof mount));
+    (void)snprintf(text, sizeof text, "export C=%.900s/cgroup.procs; %s", mount, script);
+    return text;
+}
+
+struct growth {
+    const char *file;
+    long beyond;
+};
+
+static bool has_grown(void *arg)
+{
+    const struct growth *growth = arg;
+
+    return hft_keeper_number(k, growth->file) > growth->beyond;
+}
+
+static bool does_grow(const char *file)
+{
+    return hft_wait(has_grown, &(struct growth){ file, hft_keeper_number(k, file) + 1 },
+                    LONG_MS);
+}
+
+static void expect_standing(void)
+{
+    long left = hft_keeper_number(k, "left");
+
+    ck_assert(does_grow("free")); /* time passes for others */
+    ck_assert(does_grow("free"));
+    ck_assert_int_eq(hft_keeper_number(k, "left"), left);
+}
+
+static struct agentd_agent *fence_and_thaw(void)
+{
+    hft_keeper_extend(k, -1);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    expect_standing();
+    hft_keeper_extend(k, 60000);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+    return hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+}
+
+static bool has_ended(void *arg)
+{
+    (void)arg;
+    (void)hft_keeper_take(k, 10);
+    return hft_keeper_tree(k, "i1")->state == AGENTD_STATE_ENDED;
+}
+
+/* Somebody who counts beside it, and whom nobody stops. */
+static void run_free(void)
+{
+    ck_assert_uint_eq(
+        hft_keeper_spawn(k, &(struct hft_keeper_spawn){ .agent = "free",
+                                                        .instance = "i0",
+                                                        .script = COUNT("free"),
+                                                        .fence = AGENTD_FENCE_HOLD }),
+        AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i0", AGENTD_STATE_HELD);
+    ck_assert_uint_eq(hft_keeper_release(k, "free", "i0"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i0", AGENTD_STATE_RUNNING);
+    hft_keeper_wait_file(k, "free");
+}
+
+static pid_t free_counter(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)setenv("D", k->dir.path, 1);
+        (void)execl("/bin/sh", "sh", "-c", COUNT("free"), NULL);
+        _exit(127);
+    }
+    hft_keeper_wait_file(k, "free");
+    return pid;
+}
+
+START_TEST(children_that_moved_elsewhere_stop_go_on_and_end_with_the_agent)
+{
+    enum { KILLED, CRASHED, ENDS };
+    pid_t other = 0;
+
+    if (!hft_keeper_begin(k, HFT_KEEPER_CGROUP))
+        return;
+    if (_i / ENDS == NOTHING)
+        other = free_counter();
+    else
+        run_free();
+    pid_t pid = hft_keeper_run(k, "a", "i1", with_procs(LEAVERS[_i / ENDS]))->pid;
+    hft_keeper_wait_file(k, "left");
+    for (int round = 0; round < 3; round++) {
+        (void)fence_and_thaw();
+        ck_assert(does_grow("left"));
+    }
+    if (_i % ENDS == KILLED)
+        ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", "i1"), AGENTD_CODE_OK);
+    else
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    /* From the crash on, whom its parent alone told has nothing left. */
+    bool is_lost = _i == CRASHED;
+    hft_wait_or_fail(has_ended, NULL, LONG_MS, "the end");
+    if (!is_lost)
+        expect_standing();
+    if (!is_lost && _i % ENDS == CRASHED)
+        ck_assert_uint_ge(hft_keeper_tree(k, "i1")->exit.stragglers, 1);
+    if (other > 0) {
+        ck_assert_int_eq(kill(other, SIGKILL), 0);
+        (void)waitpid(other, NULL, 0);
+    }
+    hft_keeper_done(k);
+}
+END_TEST
+
+static bool is_stopped(void *arg)
+{
+    return hft_process_state(*(const pid_t *)arg) == 'T';
+}
+
+START_TEST(a_child_elsewhere_that_stopped_itself_stays_stopped)
+{
+    pid_t self;
+
+    if (!hft_keeper_begin(k, HFT_KEEPER_CGROUP))
+        return;
+    run_free();
+    (void)hft_keeper_run(k, "a", "i1",
+                         with_procs("sh -c '" LEAVE
+                                    "echo $$ > $D/self; kill -STOP $$; echo 1 > $D/woke' & "
+                                    "(setsid sh -c '" LEAVE COUNT("left") "' &); wait"));
+    hft_keeper_wait_file(k, "left");
+    hft_keeper_wait_file(k, "self");
+    self = (pid_t)hft_keeper_number(k, "self");
+    hft_wait_or_fail(is_stopped, &self, LONG_MS, "a process that stops itself");
+    for (int round = 0; round < 3; round++) {
+        (void)fence_and_thaw();
+        ck_assert(does_grow("left"));
+        ck_assert_int_eq(hft_process_state(self), 'T');
+    }
+    ck_assert(!hft_keeper_has_file(k, "woke"));
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert(hft_process_is_gone(self));
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* It may be another agent's, or of a program of the link: nobody can tell, or its mark does. */
+static const char *const STRANGERS[] = {
+    "(" BARE "setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
+    "(" BARE "HOLDFAST_STARTED_BY=7 setsid sh -c '" LEAVE COUNT("left") "'" SILENT
+                                                                        " &); sleep 1000",
+};
+
+START_TEST(who_may_be_somebody_elses_is_let_alone)
+{
+    if (!hft_keeper_begin(k, HFT_KEEPER_CGROUP))
+        return;
+    if (_i == 0)
+        run_free();
+    (void)hft_keeper_run(k, "a", "i1", with_procs(STRANGERS[_i]));
+    hft_keeper_wait_file(k, "left");
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    ck_assert(does_grow("left"));
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_KILL, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert(does_grow("left"));
+    if (_i == 0)
+        ck_assert_uint_eq(hft_keeper_tree(k, "i0")->state, AGENTD_STATE_RUNNING);
+    hft_keeper_done(k); /* with agentd, everybody ends */
 }
 END_TEST
 
@@ -223,5 +397,10 @@ int main(void)
                         sizeof MARKS / sizeof MARKS[0]);
     tcase_add_test(t, any_other_cgroup_is_left_as_it_is);
     tcase_add_test(t, who_was_moved_elsewhere_is_stopped_and_killed_all_the_same);
+    tcase_add_loop_test(t, children_that_moved_elsewhere_stop_go_on_and_end_with_the_agent, 0,
+                        2 * sizeof LEAVERS / sizeof LEAVERS[0]);
+    tcase_add_test(t, a_child_elsewhere_that_stopped_itself_stays_stopped);
+    tcase_add_loop_test(t, who_may_be_somebody_elses_is_let_alone, 0,
+                        sizeof STRANGERS / sizeof STRANGERS[0]);
     return hft_suite_run("keeper: delegated", t, NULL);
 }

@@ -25,6 +25,8 @@
 #define LONG_MS 60000
 #define MOST    "100" /* processes at a time */
 
+enum { ELSEWHERE = HFT_KEEPER_MODES, MODES }; /* they have left the cgroup that they had */
+
 static struct hft_keeper keeper;
 static struct hft_keeper *const k = &keeper;
 static struct swarm_page *page;
@@ -115,7 +117,7 @@ static bool begin(int mode, const char *kind)
 {
     char script[128], number[16];
 
-    if (!make_cage() || !hft_keeper_begin(k, mode))
+    if (!make_cage() || !hft_keeper_begin(k, mode == ELSEWHERE ? HFT_KEEPER_CGROUP : mode))
         return false;
     make_page();
     bring_program();
@@ -123,8 +125,11 @@ static bool begin(int mode, const char *kind)
                          "n=0; while :; do n=$((n+1)); echo $n > $D/free.new; "
                          "mv $D/free.new $D/free; done");
     (void)snprintf(script, sizeof script, "exec $D/keeper_swarm %s", kind);
-    (void)snprintf(number, sizeof number, "%d", (int)hft_keeper_run(k, "a", "i1", script)->pid);
+    pid_t pid = hft_keeper_run(k, "a", "i1", script)->pid;
+    (void)snprintf(number, sizeof number, "%d", (int)pid);
     ck_assert_int_eq(write_cage("cgroup.procs", number), 0);
+    if (mode == ELSEWHERE)
+        hft_keeper_move_out(pid);
     page->go = 1;
     return true;
 }
@@ -208,11 +213,11 @@ enum { SWARMS_COUNT = sizeof SWARMS / sizeof SWARMS[0], ROUNDS = 4 };
 
 START_TEST(whoever_multiplies_flees_or_wakes_others_is_held_and_ended)
 {
-    const char *kind = SWARMS[_i / HFT_KEEPER_MODES].kind;
-    uint64_t births = SWARMS[_i / HFT_KEEPER_MODES].births;
+    const char *kind = SWARMS[_i / MODES].kind;
+    uint64_t births = SWARMS[_i / MODES].births;
     hf_ms longest = 0;
 
-    if (!begin(_i % HFT_KEEPER_MODES, kind))
+    if (!begin(_i % MODES, kind))
         return;
     for (int round = 0; round < ROUNDS; round++) {
         until_grown(&page->steps, 200, "work");
@@ -223,8 +228,7 @@ START_TEST(whoever_multiplies_flees_or_wakes_others_is_held_and_ended)
         thaw();
     }
     until_grown(&page->steps, 200, "work");
-    printf("%s, mode %d: still after at most %ld ms, ", kind, _i % HFT_KEEPER_MODES,
-           (long)longest);
+    printf("%s, mode %d: still after at most %ld ms, ", kind, _i % MODES, (long)longest);
     printf("gone after %ld ms, %llu births\n", (long)end(), (unsigned long long)page->births);
     hft_keeper_done(k);
 }
@@ -312,9 +316,9 @@ int main(void)
     tcase_set_timeout(swarm, 120);
     tcase_set_timeout(family, 120);
     tcase_add_loop_test(swarm, whoever_multiplies_flees_or_wakes_others_is_held_and_ended, 0,
-                        SWARMS_COUNT * HFT_KEEPER_MODES);
+                        SWARMS_COUNT * MODES);
     tcase_add_loop_test(family, everybody_goes_on_as_before_and_who_stood_by_himself_stands, 0,
-                        HFT_KEEPER_MODES);
+                        MODES);
     int code = hft_suite_run("keeper: swarm", swarm, family, NULL);
     (void)hft_wait(is_removed, NULL, 10000);
     return code;

@@ -470,6 +470,34 @@ void hft_keeper_pause_link(struct hft_keeper *k)
     hft_wait_or_fail(is_stopped, &k->link_pid, LONG_MS, "the link to stop");
 }
 
+bool hft_keeper_find_cgroups(char *ret_path, size_t size)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char line[4096], path[1024];
+    bool found = false;
+
+    ck_assert_ptr_nonnull(file);
+    while (!found && fgets(line, sizeof line, file) != NULL)
+        found = strstr(line, " - cgroup2 ") != NULL &&
+                sscanf(line, "%*s %*s %*s %*s %1000s", path) == 1;
+    (void)fclose(file);
+    if (found)
+        (void)snprintf(ret_path, size, "%s", path);
+    return found;
+}
+
+void hft_keeper_move_out(pid_t pid)
+{
+    char path[1024 + 16];
+
+    ck_assert(hft_keeper_find_cgroups(path, 1024));
+    (void)snprintf(path + strlen(path), 16, "/cgroup.procs");
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_gt(fprintf(file, "%d", (int)pid), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
 char hft_process_state(pid_t pid)
 {
     char path[64];

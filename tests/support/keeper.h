@@ -120,6 +120,11 @@ long hft_keeper_number(struct hft_keeper *k, const char *file);
 void hft_keeper_wait_file(struct hft_keeper *k, const char *file);
 bool hft_keeper_has_file(const struct hft_keeper *k, const char *file);
 
+/* Where cgroup v2 is mounted; false: nowhere. */
+bool hft_keeper_find_cgroups(char *ret_path, size_t size);
+/* Takes it out of its cgroup, into the first of all. */
+void hft_keeper_move_out(pid_t pid);
+
 /* The state of a process as /proc has it, 0 when there is none. */
 char hft_process_state(pid_t pid);
 
