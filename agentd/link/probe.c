@@ -11,6 +11,7 @@
 enum {
     STATUS_LINE = 12, /* bytes of it that are looked at */
     EXTENDED_MAX_MS = 30000,
+    LATE_MS = 10, /* that a timer of ours may be */
 };
 
 struct link_probe {
@@ -156,12 +157,34 @@ static bool extend(struct link_attempt *attempt)
     return true;
 }
 
+static void on_timeout(uv_timer_t *timer);
+
+static void set_time(struct link_attempt *attempt, hf_ms length)
+{
+    attempt->due = uv_now(attempt->timer.loop) + (uint64_t)length;
+    (void)uv_timer_start(&attempt->timer, on_timeout, (uint64_t)length, 0);
+}
+
+/* The loop runs timers before it reads: the answer may have waited for us. Once is enough. */
+static bool pardon(struct link_attempt *attempt)
+{
+    hf_ms late = (hf_ms)(uv_now(attempt->timer.loop) - attempt->due);
+
+    if (attempt->pardoned || late <= LATE_MS)
+        return false;
+    attempt->pardoned = true;
+    set_time(attempt, late < attempt->cfg->timeout ? late : attempt->cfg->timeout);
+    return true;
+}
+
 static void on_timeout(uv_timer_t *timer)
 {
     struct link_attempt *attempt = timer->data;
 
+    if (attempt->probe != NULL && pardon(attempt))
+        return;
     if (attempt->probe != NULL && extend(attempt)) {
-        (void)uv_timer_start(timer, on_timeout, (uint64_t)attempt->length, 0);
+        set_time(attempt, attempt->length);
         return;
     }
     if (attempt->kind == LINK_PROBE_EXEC)
@@ -279,7 +302,7 @@ static void on_due(uv_timer_t *timer)
     (void)uv_timer_init(probe->loop, &attempt->timer); /* which cannot fail */
     attempt->timer.data = attempt;
     attempt->open = 1;
-    (void)uv_timer_start(&attempt->timer, on_timeout, (uint64_t)probe->cfg.timeout, 0);
+    set_time(attempt, probe->cfg.timeout);
     if (attempt->kind == LINK_PROBE_EXEC)
         link_attempt_exec(attempt, probe->loop);
     else

@@ -76,6 +76,8 @@ struct link_attempt {
     struct link_proc_tree tree; /* of who has to answer, when its time began, ... */
     bool has_tree;              /* ... if that is known */
     hf_ms length, extended;     /* of that time, unless it is the first; and of all but that */
+    uint64_t due;               /* when it is over, as the loop counts */
+    bool pardoned;              /* it has got back what we stood still for */
 };
 
 /* It came to an end; the first one counts. A program is waited for all the same. */

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -315,6 +316,33 @@ START_TEST(a_server_that_gets_no_processor_is_waited_for)
 }
 END_TEST
 
+/* For longer than an answer may take. */
+static void stand_still(uv_prepare_t *prepare)
+{
+    (void)poll(NULL, 0, 60);
+    if (probe == NULL)
+        uv_close((uv_handle_t *)prepare, NULL);
+}
+
+/* What came while we stood still came in time. */
+START_TEST(who_answered_while_we_stood_still_is_heard)
+{
+    struct link_probe_config cfg = { .every = 20, .timeout = 40, .fn = on_probed };
+    uv_prepare_t prepare;
+    char address[64];
+
+    server = serve("HTTP/1.1 200 OK\r\n\r\n", address, "http");
+    ck_assert_int_eq(link_probe_parse(address, &cfg.target, &err), HF_OK);
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    probe = link_probe_new(&loop, &cfg);
+    (void)uv_prepare_init(&loop, &prepare);
+    (void)uv_prepare_start(&prepare, stand_still);
+    ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    ck_assert_msg(goods == 3, "%s", last_why);
+}
+END_TEST
+
 static void close_it(uv_timer_t *timer)
 {
     link_probe_close(probe);
@@ -410,6 +438,7 @@ int main(void)
     tcase_add_test(t, a_program_that_gets_no_processor_is_waited_for);
     tcase_add_test(t, a_server_that_gets_no_processor_is_waited_for);
     tcase_add_loop_test(t, nothing_outlives_a_program, 0, sizeof LEAVERS / sizeof LEAVERS[0]);
+    tcase_add_test(t, who_answered_while_we_stood_still_is_heard);
     tcase_add_loop_test(t, it_may_be_closed_at_any_time, 0, 20);
     return run("link/probe", t);
 }
