@@ -1,6 +1,7 @@
 #include "agentd/link/blackbox.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,16 +91,27 @@ static void add_said(const struct link_process *process, struct link_blackbox *b
     const struct link_said *said = &process->said;
     const ProtobufCEnumValue *state = protobuf_c_enum_descriptor_get_value(
         &holdfast__v1__agent_state__value__descriptor, (int)said->state);
+    const ProtobufCEnumValue *status = protobuf_c_enum_descriptor_get_value(
+        &holdfast__v1__agent_status__value__descriptor, (int)said->status);
     struct hf_buf text = { 0 };
 
     if (said->state != HOLDFAST__V1__AGENT_STATE__VALUE__unknown && state != NULL)
         hf_buf_printf(&text, "state %s", state->name);
+    if (text.len > 0 && said->reason[0] != '\0')
+        hf_buf_printf(&text, " (%s)", said->reason);
+    if (said->status != HOLDFAST__V1__AGENT_STATUS__VALUE__unknown && status != NULL)
+        hf_buf_printf(&text, "%sstatus %s", text.len > 0 ? ", " : "", status->name);
     if (said->phase[0] != '\0')
         hf_buf_printf(&text, "%sphase %s", text.len > 0 ? ", " : "", said->phase);
     if (said->last_tool[0] != '\0')
         hf_buf_printf(&text, "%slast tool %s", text.len > 0 ? ", " : "", said->last_tool);
     if (said->task[0] != '\0')
         hf_buf_printf(&text, "%stask %s", text.len > 0 ? ", " : "", said->task);
+    if (said->has_percent)
+        hf_buf_printf(&text, "%s%.0f %% done", text.len > 0 ? ", " : "", said->percent);
+    if (said->tokens != 0 || said->errors != 0)
+        hf_buf_printf(&text, "%s%" PRId64 " tokens, %" PRId64 " errors",
+                      text.len > 0 ? ", " : "", said->tokens, said->errors);
     add(box, "report", &text);
 }
 

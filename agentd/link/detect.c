@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "agentd/link/program.h"
 #include "base/buf.h"
 
 const char *const LINK_DETECT_PROFILES[] = {
@@ -98,6 +99,9 @@ static int complete_probe(struct link_detect *detect, struct hf_error *err)
 
     if (detect->probe != NULL && detect->probe_command.count > 0)
         return hf_error_set(err, HF_EINVAL, "probe: an address or a command, not both");
+    if (detect->probe_command.count > LINK_PROGRAM_WORDS)
+        return hf_error_set(err, HF_EINVAL, "probe.command: at most %d words",
+                            LINK_PROGRAM_WORDS);
     detect->has_probe = detect->probe != NULL || detect->probe_command.count > 0;
     if (detect->probe != NULL &&
         parse_probe(detect->probe, NULL, &detect->target, &why) != HF_OK)

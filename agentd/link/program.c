@@ -7,7 +7,7 @@
 
 #include "agentd/link/stray.h"
 
-enum { MOST_ARGS = 32, MOST_ENV = 128 };
+enum { MOST_ENV = 128 };
 
 static void put(struct hf_strings strings, char **list, size_t most)
 {
@@ -19,7 +19,7 @@ int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_e
                        uv_process_t *process)
 {
     const char *places = getenv("PATH");
-    char *args[MOST_ARGS + 1] = { NULL }, *env[MOST_ENV + 3] = { NULL };
+    char *args[LINK_PROGRAM_WORDS + 1] = { NULL }, *env[MOST_ENV + 3] = { NULL };
     char path[4096], mark[LINK_STRAY_MARK];
     uv_stdio_container_t input = { .flags = UV_INHERIT_FD, .data.fd = program->input };
     uv_process_options_t options = { .exit_cb = fn, .args = args, .env = env };
@@ -29,7 +29,7 @@ int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_e
     env[0] = path;
     env[1] = mark;
     put(program->env, env + 2, MOST_ENV);
-    put(program->command, args, MOST_ARGS);
+    put(program->command, args, LINK_PROGRAM_WORDS);
     options.file = args[0];
     options.flags =
         UV_PROCESS_DETACHED; /* in a group of its own, to be killed with its children */

@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "schema/config.h"
 
+#define LINK_PROGRAM_WORDS 64 /* of a command; more are refused with the launcher */
+
 struct link_program {
     struct hf_strings command;
     struct hf_strings env; /* that it gets beside PATH */

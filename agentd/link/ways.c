@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "agentd/link/program.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -49,6 +50,9 @@ int link_ways_complete(struct link_ways *ways, struct hf_error *err)
     }
     if ((ways->set & LINK_BY_HOOK) != 0 && ways->command.count == 0)
         return hf_error_set(err, HF_EINVAL, "nudge.command: say what the hook is");
+    if (ways->command.count > LINK_PROGRAM_WORDS)
+        return hf_error_set(err, HF_EINVAL, "nudge.command: at most %d words",
+                            LINK_PROGRAM_WORDS);
     if ((ways->set & LINK_BY_HOOK) == 0 && ways->command.count > 0)
         return hf_error_set(err, HF_EINVAL, "nudge.command: nudge.by does not name the hook");
     return HF_OK;

@@ -80,7 +80,7 @@ START_TEST(every_announced_state_shows_its_end_and_has_one)
     await_said("h1", "rests", "blocking");
     expect_stop_seen("rests");
     await("agents/late/exit", "\"kind\":\"frozen\"");
-    expect_in("agents/late/exit", "state busy");
+    expect_in("agents/late/exit", "state busy (a tool runs)");
     await_said("h1", "extends", "fed 4");
     await("agents/extends/report", "\"state\":\"ready\"");
     ck_assert_int_eq(life_of("extends"), life);

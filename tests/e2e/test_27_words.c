@@ -4,7 +4,7 @@
 #include "e2e/frozen_fixture.h"
 #include "support/port.h"
 
-enum { LONG_S = 7, FOUND = 9 };
+enum { LONG_S = 10, FOUND = 9 };
 
 static struct hft_port tcp, grpc;
 static char by_tcp[100], by_grpc[100], tcp_mode[20], grpc_mode[20], failing[500], hanging[500];

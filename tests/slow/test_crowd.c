@@ -58,7 +58,7 @@ static void invite(void)
     struct cast cast[CROWD];
     int count = 0;
 
-    copy(HOLDFAST_MEMBER, "member"); /* to where anybody may read it */
+    hft_copy_program(HOLDFAST_MEMBER, dir.path, "member");
     for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
         for (int j = 1; j <= PARTS[i].count; j++, count++) {
             struct person *person = &people[count];

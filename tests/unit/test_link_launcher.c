@@ -40,11 +40,20 @@ START_TEST(a_launcher_is_read)
 }
 END_TEST
 
+#define EIGHT_WORDS "a, a, a, a, a, a, a, a, "
+#define SIXTY_FOUR_WORDS                                                                       \
+    EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS        \
+        EIGHT_WORDS
+
 static const struct {
     const char *text;
     int err;
     const char *sentence;
 } MISTAKES[] = {
+    { "name: w\ncommand: [true]\nprobe: {command: [" SIXTY_FOUR_WORDS "a]}\n", HF_EINVAL,
+      "probe.command: at most 64 words" },
+    { "name: w\ncommand: [true]\nnudge: {by: [hook], command: [" SIXTY_FOUR_WORDS "a]}\n",
+      HF_EINVAL, "nudge.command: at most 64 words" },
     { "command: [true]\n", HF_EINVAL, "worker.yaml: name: a launcher needs one" },
     { "name: w\n", HF_EINVAL, "worker.yaml: command: say what to run" },
     { "name: w\ncommand: [true]\ndirectory: opt\n", HF_EINVAL, "must be an absolute path" },
