@@ -263,6 +263,8 @@ void keeper_on_shim(struct keeper *k, struct keeper_slot *s);
 
 /* owner.c - the slot that it belongs to; never OWNER_STRAY. */
 int32_t keeper_owner_find(const struct keeper *k, const struct keeper_process *process);
+/* Whether the keeper has children that it did not make, or may have. */
+bool keeper_has_orphans(const struct keeper *k);
 
 /* tree.c - all processes of an agent: found, stopped, continued, killed. */
 /* What a look at everybody need not be waited for: all in its cgroup are told to stand. */
@@ -270,6 +272,7 @@ void keeper_tree_halt(struct keeper *k, struct keeper_slot *s);
 /* Looks at every process there is; stops or kills, as it comes by, those of the trees that are
  * to be looked at now. */
 void keeper_scan(struct keeper *k, int64_t now);
+void keeper_scan_nobody(struct keeper *k); /* what the last scan has found counts no more */
 /* True: it stands still. Else it may run on, or it can only end what it does in the kernel. */
 bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run);
 bool keeper_tree_thaw(struct keeper *k, struct keeper_slot *s); /* true: runs */

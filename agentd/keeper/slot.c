@@ -324,7 +324,20 @@ static bool needs_step(const struct keeper_slot *s, int64_t now)
     return s->a.state != AGENTD_STATE_ENDED && (s->look_at <= now || s->kill_at <= now);
 }
 
-/* One look for all that need it, after nobody is left who can be halted without. */
+/* Nobody of it is left but who has left its cgroup; and those are children of ours, or below
+ * one that is. */
+static bool needs_look(const struct keeper *k, const struct keeper_slot *s)
+{
+    if (s->goal == GOAL_RUN || s->gone_ns != 0)
+        return false;
+    if (s->cgroup_fd < 0 || s->goal != GOAL_GONE || !s->main_gone)
+        return true;
+    return s->stopped_count > 0 || s->looks_due > 0 ||
+           keeper_cgroup_is_populated(s->cgroup_fd) || keeper_has_orphans(k);
+}
+
+/* One look for all that need it, after nobody is left who can be halted without. It takes
+ * milliseconds, for which the end of an agent that has nobody else does not wait. */
 static void look(struct keeper *k, int64_t now)
 {
     bool is_due = false;
@@ -338,10 +351,12 @@ static void look(struct keeper *k, int64_t now)
             keeper_slot_kill(k, s, AGENTD_CAUSE_ASKED);
         if (s->goal == GOAL_STILL)
             keeper_tree_halt(k, s);
-        is_due = is_due || (s->goal != GOAL_RUN && s->gone_ns == 0);
+        is_due = is_due || needs_look(k, s);
     }
     if (is_due)
         keeper_scan(k, now);
+    else
+        keeper_scan_nobody(k);
 }
 
 int64_t keeper_settle(struct keeper *k, int64_t now)

@@ -316,6 +316,12 @@ void keeper_scan(struct keeper *k, int64_t now)
     look(&search);
 }
 
+void keeper_scan_nobody(struct keeper *k)
+{
+    k->scan.count = 0;
+    k->scan.is_cut = k->scan.is_unsure = false;
+}
+
 static int32_t index_of(const struct keeper *k, const struct keeper_slot *s)
 {
     for (size_t i = 0; i < k->slot_count; i++) {
