@@ -16,6 +16,7 @@ these names is a fault, and goes when it has happened as often as it says:
     stall N    nobody is answered who sends a part from number N on (stays)
     hang       nobody is answered (stays)   skew       the clock is an hour ahead (stays)
     old        uploads are two days old (stays)
+    keep       nobody is answered who removes an object, and the log says so (stays)
     token T    the key is only lent, and T goes with it (stays)
     stranger   whoever asks for an object gets a page of somebody in between (stays)
 """
@@ -114,9 +115,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-    def answer(self, status, body=b'', headers=(), length=None):
+    def note(self, status):
         with lock, open(os.path.join(DIRECTORY, 'log'), 'a') as log:
             log.write('%s %s %d%s\n' % (self.command, self.path, status, self.why))
+
+    def answer(self, status, body=b'', headers=(), length=None):
+        self.note(status)
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -175,6 +179,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(self.path.partition('?')[2], keep_blank_values=True))
         while fault('hang') or 'partNumber' in query and fault('stall', int(query['partNumber'])):
             time.sleep(0.05)
+        if self.command == 'DELETE' and not query and fault('keep'):
+            self.why = ' kept'
+            self.note(0)
+            while fault('keep'):
+                time.sleep(0.05)
+            self.why = ''
         wrong = refusal(self.command, self.path, headers, body)
         if wrong is not None:
             self.refuse(400 if wrong.endswith('Mismatch') else 403, wrong)
