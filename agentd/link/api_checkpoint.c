@@ -7,6 +7,7 @@
 #include "agentd/link/chain.h"
 #include "agentd/link/path.h"
 #include "agentd/link/resume.h"
+#include "agentd/link/verify.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "holdfast/v1/localapi.pb-c.h"
@@ -439,6 +440,8 @@ static void on_body(const struct link_stored *stored, void *arg)
     if (call != NULL) {
         call->state = NULL;
         call->on_cancel = NULL;
+        if (stored->err == HF_ECORRUPT || stored->err == HF_ENOENT)
+            link_verify_forget(call->process->agent->link, call->task);
         if (stored->err == HF_OK)
             answer_body(call, stored, get->seq);
         else

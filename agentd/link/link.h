@@ -122,8 +122,9 @@ struct link {
     struct hf_runner *runner;
     struct link_store *store;
     struct link_sweep *sweep, *object_sweep;
-    struct link_resume *verified; /* for processes that are about to begin, newest first */
-    struct link_verify *verifies; /* answers that wait until the runner may be fed */
+    struct link_resume *verified;  /* for processes that are about to begin, newest first */
+    struct link_verify *verifies;  /* answers that wait until the runner may be fed */
+    struct link_verdict *verdicts; /* on bodies that take long to read, newest first */
     struct link_agent *agents;
     struct link_ask *asks;
     struct link_later *later; /* news that must wait until the runner may be fed */

@@ -15,7 +15,9 @@
 /* What a job may take: a server that is away uses up its attempts long before that. */
 enum {
     MOST_HELPERS = 4,
+    MOST_WRITERS = MOST_HELPERS - 1, /* a task that waits to go on is not kept by uploads */
     MOST_WAITING = 1000,
+    MOST_BEFORE_CHORE = MOST_WAITING / 2, /* that wait when one more is left for another time */
     MOST_TRIES = 2,
     JOB_MS = 600000,
     BYTES_PER_MS = 64,
@@ -328,18 +330,54 @@ static struct helper *find_helper(struct link_s3 *s3)
     return found;
 }
 
+/* Nobody waits for them, and there may be many. */
+static bool is_chore(const struct link_s3_job *job)
+{
+    return job->type == S3_DROP || job->type == S3_LIST;
+}
+
+/* Who reads comes first, since a task waits for it; the others in their order, but one helper
+ * is enough for chores. NULL: whatever waits has to. */
+static struct link_s3_job **choose(struct link_s3 *s3)
+{
+    struct link_s3_job **found = NULL, **at;
+    unsigned writers = 0, chores = 0;
+
+    for (size_t i = 0; i < MOST_HELPERS; i++) {
+        const struct link_s3_job *job = s3->helpers[i].job;
+
+        writers += job != NULL && job->type != S3_GET;
+        chores += job != NULL && is_chore(job);
+    }
+    for (at = &s3->first; *at != NULL; at = &(*at)->next) {
+        if ((*at)->type == S3_GET)
+            return at;
+        if (found == NULL && writers < MOST_WRITERS && (chores == 0 || !is_chore(*at)))
+            found = at;
+    }
+    return found;
+}
+
+static struct link_s3_job *take_out(struct link_s3 *s3, struct link_s3_job **at)
+{
+    struct link_s3_job *job = *at;
+
+    *at = job->next;
+    if (*at == NULL)
+        s3->end = at;
+    s3->waiting--;
+    return job;
+}
+
 static void go_on(struct link_s3 *s3)
 {
+    struct link_s3_job **next;
     struct helper *helper;
 
-    while (s3->first != NULL && !s3->closing && (helper = find_helper(s3)) != NULL) {
-        struct link_s3_job *job = s3->first;
+    while (!s3->closing && (next = choose(s3)) != NULL && (helper = find_helper(s3)) != NULL) {
+        struct link_s3_job *job = take_out(s3, next);
         int rc = helper->fd < 0 ? start_helper(s3, helper) : HF_OK;
 
-        s3->first = job->next;
-        if (s3->first == NULL)
-            s3->end = &s3->first;
-        s3->waiting--;
         if (rc == HF_OK)
             give(helper, job);
         else
@@ -389,7 +427,7 @@ void link_s3_close(struct link_s3 *s3)
 
 int link_s3_begin(struct link_s3 *s3, struct link_s3_job *job)
 {
-    if (s3->waiting >= MOST_WAITING || s3->closing)
+    if (s3->waiting >= (is_chore(job) ? MOST_BEFORE_CHORE : MOST_WAITING) || s3->closing)
         return HF_ELIMIT;
     job->next = NULL;
     job->tries = 0;

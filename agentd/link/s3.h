@@ -2,7 +2,10 @@
  *
  * A helper (agentd/s3) is a process, started when there is something to do and none is free; it
  * does one thing at a time, and is let go when there was nothing for a while. One that dies
- * costs nothing: what it was at is given to another, once. */
+ * costs nothing: what it was at is given to another, once.
+ *
+ * What is to be read comes before what is to be written, and one helper is kept for it; what is
+ * to be listed or removed has one at most, and is refused first. */
 #ifndef LINK_S3_H
 #define LINK_S3_H
 

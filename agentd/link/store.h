@@ -103,6 +103,9 @@ void link_store_verify(struct link_store *store, const Holdfast__V1__Checkpoint 
 void link_store_drop(struct link_store *store, const char *task, const char *name,
                      const char *key, int64_t size);
 
+/* How many objects are to be removed and are not yet. */
+unsigned link_store_get_drops(const struct link_store *store);
+
 /* Files or objects of a store, those of one task together. Zero-initialise. */
 struct link_store_name {
     char *task;

@@ -17,6 +17,7 @@ struct link_store {
     unsigned jobs;                    /* under way */
     char tag[LINK_STORE_TAG_LEN + 1]; /* that new keys end with; empty: not known */
     struct link_s3 *s3;               /* NULL: there is no bucket */
+    unsigned drops;                   /* of objects, under way */
     bool closing;
 
     int64_t total; /* bytes in etcd, as far as is known */

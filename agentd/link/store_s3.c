@@ -42,7 +42,8 @@ static void fail(struct link_store_job *job, int err, const char *text)
         link_store_finish_later(job, err, job->told);
 }
 
-static void begin(struct link_store_job *job, enum s3_packet_type type, link_s3_fn fn)
+/* False: it has failed already. */
+static bool begin(struct link_store_job *job, enum s3_packet_type type, link_s3_fn fn)
 {
     job->s3.type = type;
     job->s3.file = job->file;
@@ -50,8 +51,10 @@ static void begin(struct link_store_job *job, enum s3_packet_type type, link_s3_
     job->s3.arg = job;
     (void)snprintf(job->s3.name, sizeof job->s3.name, "%s/%s/%s", job->store->cfg.ns, job->task,
                    job->key);
-    if (job->store->s3 == NULL || link_s3_begin(job->store->s3, &job->s3) != HF_OK)
-        fail(job, HF_EAGAIN, "too much waits for the bucket: try again");
+    if (job->store->s3 != NULL && link_s3_begin(job->store->s3, &job->s3) == HF_OK)
+        return true;
+    fail(job, HF_EAGAIN, "too much waits for the bucket: try again");
+    return false;
 }
 
 /* Put. */
@@ -109,7 +112,7 @@ static void on_filled(uv_work_t *work, int status)
     if (job->err != HF_OK)
         link_store_finish(job, job->err, hf_err_text(job->err));
     else
-        begin(job, S3_PUT, on_put);
+        (void)begin(job, S3_PUT, on_put);
 }
 
 void link_store_s3_put(struct link_store_job *job)
@@ -117,7 +120,7 @@ void link_store_s3_put(struct link_store_job *job)
     job->s3.size = job->file >= 0 ? LINK_STORE_S3_MAX : (int64_t)LINK_STORE_FILE_MAX;
     job->work.data = job;
     if (job->file >= 0)
-        begin(job, S3_PUT, on_put);
+        (void)begin(job, S3_PUT, on_put);
     else
         (void)uv_queue_work(job->store->cfg.loop, &job->work, work_fill, on_filled);
 }
@@ -199,7 +202,7 @@ void link_store_s3_get(struct link_store_job *job)
     else if (!open_target(job))
         fail(job, HF_EAGAIN, strerror(errno));
     else
-        begin(job, S3_GET, on_got);
+        (void)begin(job, S3_GET, on_got);
 }
 
 /* What cannot be removed now is found when the objects are looked at. */
@@ -207,6 +210,7 @@ static void on_dropped(struct link_s3_job *s3, int err, const char *text)
 {
     struct link_store_job *job = s3->arg;
 
+    job->store->drops--;
     if (err != HF_OK)
         fail(job, err, text);
     else
@@ -215,7 +219,16 @@ static void on_dropped(struct link_s3_job *s3, int err, const char *text)
 
 void link_store_s3_drop(struct link_store_job *job)
 {
-    begin(job, S3_DROP, on_dropped);
+    struct link_store *store = job->store;
+
+    store->drops++;
+    if (!begin(job, S3_DROP, on_dropped))
+        store->drops--;
+}
+
+unsigned link_store_get_drops(const struct link_store *store)
+{
+    return store->drops;
 }
 
 /* All of them. */

@@ -12,6 +12,8 @@
 #include "schema/json.h"
 #include "schema/keys.h"
 
+enum { MOST_DROPS = 50 }; /* under way: others want something of the bucket, too */
+
 struct link_sweep {
     struct link *link;
     const char *store; /* "file" or "s3" */
@@ -75,6 +77,17 @@ static bool was_odd(const struct link_sweep *sweep, const struct link_store_name
     return false;
 }
 
+/* What is too much now is as odd at the next look. */
+static int remove_odd(struct link_sweep *sweep, const struct link_store_name *name)
+{
+    struct link_store *store = sweep->link->store;
+
+    if (!was_odd(sweep, name) || link_store_get_drops(store) >= MOST_DROPS)
+        return link_store_files_add(&sweep->odd, name);
+    link_store_drop(store, name->task, sweep->store, name->key, 0);
+    return HF_OK;
+}
+
 static void look_at_next(struct link_sweep *sweep);
 
 static void on_chain(int err, struct link_chain *chain, void *arg)
@@ -89,12 +102,8 @@ static void on_chain(int err, struct link_chain *chain, void *arg)
          at++) {
         const struct link_store_name *name = &sweep->files.names[at];
 
-        if (has_entry(chain, sweep->store, name->key))
-            continue;
-        if (was_odd(sweep, name))
-            link_store_drop(sweep->link->store, name->task, sweep->store, name->key, 0);
-        else
-            err = link_store_files_add(&sweep->odd, name);
+        if (!has_entry(chain, sweep->store, name->key))
+            err = remove_odd(sweep, name);
     }
     link_chain_free(chain);
     sweep->at = at;

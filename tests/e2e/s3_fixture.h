@@ -163,6 +163,49 @@ static inline void kill_helpers(void)
         (void)kill(pids[count], SIGKILL); /* one that has no work may just have gone */
 }
 
+/* As s3rver would have it. */
+static inline void leave_object(const char *name)
+{
+    char path[400], beneath[140];
+
+    (void)snprintf(path, sizeof path, "%s/data/checkpoints/holdfast/default/%.60s", bucket.dir,
+                   name);
+    for (char *slash = path + strlen(bucket.dir); (slash = strchr(slash + 1, '/')) != NULL;) {
+        *slash = '\0';
+        ck_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+        *slash = '/';
+    }
+    (void)snprintf(beneath, sizeof beneath,
+                   "bucket/data/checkpoints/holdfast/default/%.60s._S3rver_object", name);
+    write_file(beneath, "left");
+    (void)snprintf(beneath, sizeof beneath,
+                   "bucket/data/checkpoints/holdfast/default/%.60s._S3rver_metadata.json",
+                   name);
+    write_file(beneath, "{}");
+}
+
+/* A key that is none, and could have been made by whoever made that of an object. Each number
+ * is another one. */
+static inline void leave_strays(const char *answer, const char *task, int count)
+{
+    char *text = read_file(answer), key[64], id[40], name[64];
+    const char *at = strstr(text, "\"key\":\"");
+
+    ck_assert_msg(at != NULL && sscanf(at, "\"key\":\"%63[a-z0-9]", key) == 1, "%s", text);
+    free(text);
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(id, sizeof id, "01m7mdz22emvmymyz8bmbg%04d", i);
+        (void)memcpy(key, id, 26);
+        (void)snprintf(name, sizeof name, "%.8s/%.40s", task, key);
+        leave_object(name);
+    }
+}
+
+static inline void leave_stray(const char *answer, const char *task)
+{
+    leave_strays(answer, task, 1);
+}
+
 struct count {
     int (*count)(const char *text);
     const char *text;

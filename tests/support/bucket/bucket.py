@@ -16,9 +16,12 @@ these names is a fault, and goes when it has happened as often as it says:
     stall N    nobody is answered who sends a part from number N on (stays)
     hang       nobody is answered (stays)   skew       the clock is an hour ahead (stays)
     old        uploads are two days old (stays)
+    keep       nobody is answered who removes an object, and the log says so (stays)
+    page N     a list has no more than N names (stays)
     token T    the key is only lent, and T goes with it (stays)
     stranger   whoever asks for an object gets a page of somebody in between (stays)
 """
+import base64
 import hmac
 import http.client
 import http.server
@@ -58,7 +61,7 @@ def refusal(method, target, headers, body):
         return 'InvalidAccessKeyId'
     if scope[1] != REGION:
         return 'AuthorizationHeaderMalformed'
-    token = wanted_token()
+    token = said('token')
     if token is not None and headers.get('x-amz-security-token') != token:
         return 'InvalidToken'
     now = time.time() + (3600 if fault('skew') else 0)
@@ -77,9 +80,10 @@ def refusal(method, target, headers, body):
 
 # Faults.
 
-def wanted_token():
+def said(name):
+    """What a fault that stays says; None: there is none."""
     try:
-        with open(os.path.join(DIRECTORY, 'token')) as file:
+        with open(os.path.join(DIRECTORY, name)) as file:
             return file.read()
     except FileNotFoundError:
         return None
@@ -114,9 +118,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-    def answer(self, status, body=b'', headers=(), length=None):
+    def note(self, status):
         with lock, open(os.path.join(DIRECTORY, 'log'), 'a') as log:
             log.write('%s %s %d%s\n' % (self.command, self.path, status, self.why))
+
+    def answer(self, status, body=b'', headers=(), length=None):
+        self.note(status)
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -131,10 +138,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
                              '<Message>no</Message><Region>%s</Region></Error>'
                              % (code, REGION)).encode())
 
+    def target(self, headers):
+        """The path as s3rver knows it: with the bucket, and with no token, which it cannot make."""
+        virtual = headers.get('host', '').startswith(BUCKET + '.')
+        path, _, query = self.path.partition('?')
+        pairs = urllib.parse.parse_qsl(query, keep_blank_values=True)
+        pairs = [('start-after', base64.b64decode(v).decode()) if k == 'continuation-token'
+                 else (k, v) for k, v in pairs]
+        return (('/' + BUCKET if virtual else '') + path
+                + ('?' + urllib.parse.urlencode(pairs) if pairs else ''))
+
+    def first_page(self, data, most):
+        """So many of the names of a list, and where to go on."""
+        names = list(re.finditer(rb'<Contents>.*?<Key>(.*?)</Key>.*?</Contents>', data, re.S))
+        if len(names) <= most:
+            return data
+        token = base64.b64encode(names[most - 1].group(1))
+        data = data[:names[most].start()] + data[names[-1].end():]
+        return data.replace(b'<IsTruncated>false</IsTruncated>',
+                            b'<IsTruncated>true</IsTruncated><NextContinuationToken>' + token
+                            + b'</NextContinuationToken>')
+
     def forward(self, headers, body):
         peer = http.client.HTTPConnection('127.0.0.1', PORT)
         skip = {'host', 'connection', 'content-length', 'transfer-encoding'}
-        peer.request(self.command, self.path, body or None,
+        peer.request(self.command, self.target(headers), body or None,
                      {k: v for k, v in headers.items() if k not in skip})
         reply = peer.getresponse()
         data = reply.read()
@@ -175,6 +203,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(self.path.partition('?')[2], keep_blank_values=True))
         while fault('hang') or 'partNumber' in query and fault('stall', int(query['partNumber'])):
             time.sleep(0.05)
+        if self.command == 'DELETE' and not query and fault('keep'):
+            self.why = ' kept'
+            self.note(0)
+            while fault('keep'):
+                time.sleep(0.05)
+            self.why = ''
         wrong = refusal(self.command, self.path, headers, body)
         if wrong is not None:
             self.refuse(400 if wrong.endswith('Mismatch') else 403, wrong)
@@ -198,6 +232,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def pass_on(self, query, headers, body):
         status, data, kept, length = self.forward(headers, body)
         joins = self.command == 'POST' and 'uploadId' in query
+        if 'list-type' in query and said('page') is not None:
+            data = self.first_page(data, int(said('page')))
         if joins and fault('lost'):
             self.close_connection = True
         elif self.command == 'GET' and not query and status == 200 and fault('cut'):
