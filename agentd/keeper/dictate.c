@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,17 +15,30 @@
 #define RETRY_AFTER  (20 * KEEPER_MS)
 #define MEND_AFTER   (5 * KEEPER_SECOND) /* a disk that has no room */
 
+/* Taken before the scribe is made and kept by it alone, so that there is no moment at which it
+ * has something to write and the next keeper does not see it. */
+static int lock_for_scribe(const struct keeper *k)
+{
+    int fd = keeper_state_open_run(k);
+
+    if (fd >= 0)
+        (void)flock(fd, LOCK_EX | LOCK_NB); /* an old one that hangs has it: it goes without */
+    return fd;
+}
+
 int keeper_scribe_start(struct keeper *k)
 {
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
+    int lock_fd = lock_for_scribe(k);
     pid_t pid = fork();
     if (pid == 0) {
-        keeper_keep_only((int[]){ pair[1], k->state_fd }, 2);
+        keeper_keep_only((int[]){ pair[1], k->state_fd, lock_fd }, 3);
         keeper_scribe_main(pair[1], k->state_fd);
     }
+    keeper_close(&lock_fd);
     (void)close(pair[1]);
     if (pid < 0) {
         (void)close(pair[0]);

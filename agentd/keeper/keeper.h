@@ -351,6 +351,8 @@ int64_t keeper_scribe_flush(struct keeper *k, int64_t now);
 /* state.c - the state directory. */
 int keeper_state_open(struct keeper *k);
 void keeper_state_recover(struct keeper *k); /* ends what a crashed keeper left */
+/* The directory of the records, which the scribe has locked while it lives; or -1. */
+int keeper_state_open_run(const struct keeper *k);
 /* Builds the file that stands for the slot; returns its length. */
 size_t keeper_state_encode(const struct keeper_slot *s, char *buf, size_t size);
 

@@ -12,7 +12,8 @@
 
 #include "agentd/keeper/keeper.h"
 
-#define RECORD_MAGIC UINT32_C(0x48464b52)
+#define RECORD_MAGIC  UINT32_C(0x48464b52)
+#define SCRIBE_ROUNDS 1000 /* 5 s: a disk may hang, and agents are to be started */
 
 /* run/<instance>: what the next keeper must know of a process tree. The blob follows. */
 struct record {
@@ -122,6 +123,11 @@ int keeper_state_open(struct keeper *k)
     return 0;
 }
 
+int keeper_state_open_run(const struct keeper *k)
+{
+    return openat(k->state_fd, "run", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+}
+
 static bool is_there(pid_t pid, uint64_t start_time)
 {
     struct keeper_process process;
@@ -211,13 +217,27 @@ static void recover_file(struct keeper *k, const char *name)
     (void)unlinkat(k->state_fd, path, 0);
 }
 
+/* The scribe of a killed keeper lives until it has written what it was given. What it writes
+ * after we looked would be missed, or stay here for ever. */
+static void wait_for_old_scribe(int run_fd)
+{
+    for (int i = 0; i < SCRIBE_ROUNDS; i++) {
+        if (flock(run_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return;
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 5 * KEEPER_MS }, NULL);
+    }
+    keeper_log("warn", "event=old_scribe_hangs next=\"what it has not written is not known\"");
+}
+
 void keeper_state_recover(struct keeper *k)
 {
     char text[32];
-    int fd = openat(k->state_fd, "run", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    int fd = keeper_state_open_run(k);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
 
+    if (dir != NULL)
+        wait_for_old_scribe(fd);
     if (keeper_read_at(k->state_fd, "lease", text, sizeof text) > 0)
         k->lost_lease_id = strtoll(text, NULL, 10);
     keeper_cgroup_empty_old(k);

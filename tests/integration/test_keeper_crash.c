@@ -426,6 +426,44 @@ START_TEST(what_a_killed_scribe_had_to_write_is_written_by_the_next)
 }
 END_TEST
 
+/* Goes on when the next keeper has begun, which must not have looked by then. */
+static pid_t continue_when_locked(pid_t scribe)
+{
+    char command[HFT_PATH_MAX + 128];
+    const char *const argv[] = { "sh", "-c", command, NULL };
+
+    (void)snprintf(
+        command, sizeof command,
+        "while test \"$(cat %s/keeper.pid)\" = %d; do sleep 0.01; done; kill -CONT %d",
+        k->state, (int)k->hello.keeper_pid, (int)scribe);
+    return hft_process_spawn(&(struct hft_spawn){ .argv = argv });
+}
+
+START_TEST(what_a_killed_keeper_dictated_is_known_to_the_next)
+{
+    const struct agentd_agent *tree;
+    pid_t scribe, helper;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    scribe = find_scribe();
+    ck_assert_int_gt(scribe, 0);
+    ck_assert_int_eq(kill(scribe, SIGSTOP), 0);
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGKILL), 0);
+    (void)hft_process_reap(k->pid, LONG_MS);
+    helper = continue_when_locked(scribe);
+    hft_keeper_start(k);
+    ck_assert_int_eq(hft_process_reap(helper, LONG_MS), 0);
+    tree = hft_keeper_tree(k, "i1");
+    ck_assert_ptr_nonnull(tree);
+    ck_assert_uint_eq(tree->state, AGENTD_STATE_ENDED);
+    ck_assert_uint_ne(tree->exit.causes & AGENTD_CAUSE_ABANDONED, 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* As a disk of its own, which only this test and what it starts see. */
 static bool mount_state(void)
 {
@@ -500,6 +538,8 @@ int main(void)
     tcase_add_loop_test(crash, who_loses_its_shim_has_a_status, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, killed_scribe_is_replaced, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(written, what_a_killed_scribe_had_to_write_is_written_by_the_next, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(written, what_a_killed_keeper_dictated_is_known_to_the_next, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(written, what_found_no_room_is_written_when_there_is_some, 0,
                         HFT_KEEPER_NOBODY);
