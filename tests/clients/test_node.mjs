@@ -265,9 +265,13 @@ test('a stream that shows no sign of life is begun anew', { timeout: 30_000 }, a
 });
 
 test('an interruption ends what waits and nothing else', async (t) => {
-    const { client } = await agentd(t, null, `${OK}{}`);
+    const { client, asked } = await agentd(t, null, `${OK}{}`);
     const hf = client({ patience: 60_000 });
-    setTimeout(() => hf.interrupt(), 50);
+    const look = setInterval(() => {
+        if (asked.length === 0) return; // the claim has not come yet
+        clearInterval(look);
+        hf.interrupt();
+    }, 10);
     await fails(hf.claim(300_000), 'ECANCELED', 'interrupted');
     for await (const event of hf.events()) assert.fail(event.kind);
     for await (const task of hf.tasks()) assert.fail(task.id);
