@@ -150,12 +150,13 @@ static void set_oom_score(int score)
 }
 
 /* It ends with its parent, which is the keeper or its shim. Asked for again after a change of
- * user, which forgets it. */
+ * user, which forgets it. A parent that is gone may not have left the signal, or not yet; the
+ * end is the same, and not that of a program which has finished. */
 static void die_with_parent(const struct keeper_plan *plan)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != plan->parent)
-        _exit(0);
+        (void)kill(getpid(), SIGKILL);
 }
 
 _Noreturn void keeper_child_main(struct keeper_plan *plan)

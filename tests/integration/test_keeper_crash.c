@@ -12,9 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "support/keeper.h"
 #include "support/process.h"
 #include "support/suite.h"
+#include "support/text.h"
 #include "support/wait.h"
 
 #define LONG_MS 30000
@@ -253,6 +255,46 @@ START_TEST(who_loses_its_shim_has_a_status)
         ck_assert_int_eq(out.status, 0);
         const struct agentd_agent *a = hft_keeper_wait(k, instance, AGENTD_STATE_ENDED);
         ck_assert_uint_eq(a->exit.causes, 0);
+        ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+        ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", instance), AGENTD_CODE_OK);
+        k->tree_count = 0;
+    }
+    hft_keeper_done(k);
+}
+END_TEST
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    size_t len;
+    const char *end;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    HF_CLEANUP_FREE char *text = hft_read_text(path, &len);
+    end = strrchr(text, ')');
+    return end != NULL ? (pid_t)strtol(end + 4, NULL, 10) : 0;
+}
+
+/* As soon as it is there: it may notice that it has another parent before the signal comes. */
+START_TEST(who_loses_its_shim_before_it_begins_has_not_finished)
+{
+    enum { LIVES = 60 };
+    char instance[16];
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    for (int life = 0; life < LIVES; life++) {
+        (void)snprintf(instance, sizeof instance, "n%d", life);
+        ck_assert_uint_eq(hft_keeper_spawn(k, &(struct hft_keeper_spawn){ .agent = "a",
+                                                                          .instance = instance,
+                                                                          .script = "exit 5" }),
+                          AGENTD_CODE_OK);
+        pid_t shim = parent_of(hft_keeper_wait(k, instance, AGENTD_STATE_HELD)->pid);
+        ck_assert_int_ne(shim, k->hello.keeper_pid);
+        ck_assert_int_eq(kill(shim, SIGKILL), 0);
+        const struct agentd_agent *a = hft_keeper_wait(k, instance, AGENTD_STATE_ENDED);
+        ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_DISCARDED);
+        ck_assert_msg(WIFSIGNALED(a->exit.wait_status), "%s", a->exit.evidence);
         ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
         ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", instance), AGENTD_CODE_OK);
         k->tree_count = 0;
@@ -536,6 +578,8 @@ int main(void)
     tcase_add_loop_test(crash, agent_that_stops_its_shim_ends_as_any_other, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, who_loses_its_shim_has_a_status, 0, HFT_KEEPER_MODES);
+    tcase_add_loop_test(crash, who_loses_its_shim_before_it_begins_has_not_finished, 0,
+                        HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, killed_scribe_is_replaced, 0, HFT_KEEPER_MODES);
     tcase_add_loop_test(written, what_a_killed_scribe_had_to_write_is_written_by_the_next, 0,
                         HFT_KEEPER_MODES);
