@@ -149,6 +149,7 @@ void hft_fleet_open_with(struct hft_fleet *fleet, const struct hft_etcd_options 
 
 void hft_fleet_launch_with(struct hft_fleet *fleet, const char *options)
 {
+    hft_copy_program(HOLDFAST_DEMO_AGENT, fleet->etcd.dir.path, "demo-agent");
     write_file(fleet, "worker.yaml",
                "name: worker\ncommand: [sh, %s/agent.sh]\n"
                "environment: [LEDGER=%s, DEMO=%s/demo-agent]\n%s",
