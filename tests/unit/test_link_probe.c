@@ -424,10 +424,12 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = tcase_create("probe");
+    TCase *t = tcase_create("probe"), *starved = tcase_create("starved");
 
     tcase_set_timeout(t, 90);
+    tcase_set_timeout(starved, 90);
     tcase_add_checked_fixture(t, NULL, end);
+    tcase_add_checked_fixture(starved, NULL, end);
     tcase_add_loop_test(t, an_address_is_taken_apart, 0, COUNT(ADDRESSES));
     tcase_add_loop_test(t, what_cannot_be_asked_is_refused, 0, COUNT(MISTAKES));
     tcase_add_test(t, a_health_check_is_one_call_in_plain_http2);
@@ -435,10 +437,10 @@ int main(void)
     tcase_add_loop_test(t, what_counts_as_an_answer, 0, COUNT(SERVERS));
     tcase_add_test(t, nobody_there_is_a_no);
     tcase_add_loop_test(t, what_a_program_says, 0, COUNT(PROGRAMS));
-    tcase_add_test(t, a_program_that_gets_no_processor_is_waited_for);
-    tcase_add_test(t, a_server_that_gets_no_processor_is_waited_for);
     tcase_add_loop_test(t, nothing_outlives_a_program, 0, sizeof LEAVERS / sizeof LEAVERS[0]);
     tcase_add_test(t, who_answered_while_we_stood_still_is_heard);
     tcase_add_loop_test(t, it_may_be_closed_at_any_time, 0, 20);
-    return run("link/probe", t);
+    tcase_add_test(starved, a_program_that_gets_no_processor_is_waited_for);
+    tcase_add_test(starved, a_server_that_gets_no_processor_is_waited_for);
+    return hft_suite_run("link/probe", t, starved, NULL);
 }
