@@ -46,7 +46,7 @@ struct hf_mirror {
     bool live;              /* the watch was confirmed */
     hf_ms live_at;          /* since when */
     hf_ms lost_at;          /* when the last one that was live ended, or a list after it */
-    hf_ms heard_at;         /* of the last watch */
+    hf_ms heard_at;         /* of the watches before this one, or when it began */
     unsigned failures;      /* in a row */
     bool synced;
     bool list_wanted; /* as soon as the history is known to be ours */
@@ -109,10 +109,18 @@ static void leave(struct hf_mirror *mirror)
     free(mirror);
 }
 
+/* One that was only opened has proven nothing yet. */
+static hf_ms heard_at(const struct hf_mirror *mirror)
+{
+    hf_ms at = mirror->watch != NULL ? hf_watch_get_heard_at(mirror->watch) : 0;
+
+    return at != 0 ? at : mirror->heard_at;
+}
+
 /* The watch is over, or about to be closed. */
 static void forget_watch(struct hf_mirror *mirror)
 {
-    mirror->heard_at = hf_watch_get_heard_at(mirror->watch);
+    mirror->heard_at = heard_at(mirror);
     if (mirror->live) {
         mirror->lost_at = hf_etcd_now(mirror->etcd);
         if (mirror->lost_at - mirror->live_at >= STEADY_MS)
@@ -623,6 +631,7 @@ int hf_mirror_new(struct hf_etcd *etcd, const struct hf_mirror_config *cfg,
     if (mirror == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     mirror->etcd = etcd;
+    mirror->heard_at = hf_etcd_now(etcd);
     etcd->attached++;
     configure(mirror, cfg);
     code = copy_ranges(mirror, cfg);
@@ -692,7 +701,6 @@ struct hf_mirror_stats hf_mirror_get_stats(const struct hf_mirror *mirror)
     stats.stale += mirror->copy.stale;
     stats.synced = mirror->synced;
     stats.revision = mirror->history.past.revision;
-    stats.heard_at =
-        mirror->watch != NULL ? hf_watch_get_heard_at(mirror->watch) : mirror->heard_at;
+    stats.heard_at = heard_at(mirror);
     return stats;
 }

@@ -84,7 +84,7 @@ struct hf_mirror_stats {
     size_t keys;
     bool synced;
     hf_rev revision; /* newest that was seen */
-    hf_ms heard_at;  /* when the watch last proved that it works */
+    hf_ms heard_at;  /* when the watch last proved that it works, or the mirror began */
     uint64_t events; /* told by the watch */
     uint64_t stale;  /* dropped because they were old or double */
     uint64_t opens;  /* watch streams opened, ... */

@@ -27,7 +27,7 @@ struct hf_watch {
     struct hf_watch_config cfg; /* without its ranges */
     struct hf_stream *stream;
     struct hf_timer watchdog;
-    hf_ms heard_at;
+    hf_ms heard_at;        /* 0: nothing yet */
     bool probing;          /* an answer is due */
     unsigned silent_steps; /* that count, since it is */
     unsigned steps;        /* all of them */
@@ -286,9 +286,8 @@ int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_config *cfg,
     watch->cfg.ranges = NULL;
     watch->watchdog.fn = on_watchdog;
     watch->fragments_end = &watch->fragments;
-    watch->heard_at = hf_etcd_now(etcd);
     watch->probing = true; /* the confirmations are due */
-    set_watchdog(watch, watch->heard_at + step_of(watch));
+    set_watchdog(watch, hf_etcd_now(etcd) + step_of(watch));
     err = hf_stream_open(etcd, HF_LANE_WATCH, "/etcdserverpb.Watch/Watch", &WATCH_STREAM, watch,
                          &watch->stream);
     for (size_t i = 0; err == HF_OK && i < cfg->range_count; i++)

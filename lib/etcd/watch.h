@@ -46,7 +46,7 @@ int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_config *cfg,
 /* No handler is called any more; may be called from one. NULL is fine. */
 void hf_watch_close(struct hf_watch *watch);
 
-/* When the last message came. */
+/* When the last message came; 0: none did yet. */
 hf_ms hf_watch_get_heard_at(const struct hf_watch *watch);
 
 #endif

@@ -4,8 +4,9 @@
 
 enum {
     STILL_MS = 10000,
-    AFTER_MS = 10000, /* five in which it only listens, and a verdict takes three */
-    MOMENT_MS = 1050, /* longer than an answer may take, too short to be called a stall */
+    AFTER_MS = 10000,  /* five in which it only listens, and a verdict takes three */
+    MOMENT_MS = 1050,  /* longer than an answer may take, too short to be called a stall */
+    SPARED_MS = 12000, /* twice as long as a verdict takes of an agentd that is well */
 };
 
 static const struct cast ALL[] = {
@@ -83,6 +84,28 @@ START_TEST(an_answer_that_came_while_the_link_stood_still_is_read_first)
 }
 END_TEST
 
+/* The lease is far from its end, and yet something keeps agentd waiting: what that is may keep
+ * its agents waiting, too. */
+START_TEST(a_watch_that_has_gone_silent_gives_everybody_more_time)
+{
+    static const struct cast usual = { "usual", "ping", "" };
+    pid_t agentd, pid;
+
+    host_ttl = "180s";
+    agentd = start_host("h1", &usual, 1, false);
+    await_said("h1", "usual", "pong 8");
+    pid = pid_of("usual");
+    hft_etcd_pause(&server);
+    await_line("h1/agentd.log", "what we watch in etcd has gone silent");
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    hft_pass_until(now() + SPARED_MS);
+    ck_assert(!is_logged(&(struct line){ "h1/agentd.log", "event=frozen" }));
+    hft_etcd_resume(&server);
+    await("agents/usual/exit", "it is stopped by a signal");
+    end_host("h1", agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("unheard");
@@ -91,5 +114,6 @@ int main(void)
     tcase_set_timeout(t, 240);
     tcase_add_test(t, nobody_is_blamed_for_what_agentd_did_not_hear);
     tcase_add_test(t, an_answer_that_came_while_the_link_stood_still_is_read_first);
+    tcase_add_test(t, a_watch_that_has_gone_silent_gives_everybody_more_time);
     return hft_suite_run("e2e: unheard", t, NULL);
 }

@@ -445,9 +445,8 @@ int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_config *cfg,
     watch->cfg.ranges = NULL;
     watch->whole = cfg->range_count > 0 && cfg->ranges[0].bounds->end.len > 0;
     watch->watchdog.fn = on_watchdog;
-    watch->heard_at = hfs_process_now(client->process);
     watch->probing = true; /* the confirmations are due */
-    set_watchdog(watch, watch->heard_at + cfg->probe_timeout);
+    set_watchdog(watch, hfs_process_now(client->process) + cfg->probe_timeout);
     member = hfs_client_endpoint(client, HF_LANE_WATCH, &watch->generation);
     watch->stream = hfs_stream_open(client->net, client->process, member, &STREAM, watch);
     for (size_t i = 0; i < cfg->range_count && !client->dead; i++) {

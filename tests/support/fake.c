@@ -64,7 +64,7 @@ struct hft_fake {
     unsigned refusals; /* still to come */
     int refusal;
     const char *refusal_details;
-    bool mute, replays;
+    bool mute, silent, replays;
     struct call *watch; /* the newest stream */
     struct hft_fake_stats stats;
 };
@@ -389,7 +389,8 @@ static void on_watch_request(struct call *call, const Etcdserverpb__WatchRequest
         fake->stats.start_rev = request->create_request->start_revision;
         reply.watch_id = request->create_request->watch_id;
         reply.created = 1;
-        enqueue(call, pack(&reply));
+        if (!fake->silent)
+            enqueue(call, pack(&reply));
         if (fake->replays && fake->stats.start_rev > 0 &&
             fake->stats.start_rev <= header.revision)
             tell(fake, call, fake->stats.start_rev, header.revision, 0, false);
@@ -651,6 +652,13 @@ void hft_fake_answer_probes(struct hft_fake *fake, bool answer_them)
 {
     pthread_mutex_lock(&fake->lock);
     fake->mute = !answer_them;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+void hft_fake_confirm(struct hft_fake *fake, bool confirm_them)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->silent = !confirm_them;
     pthread_mutex_unlock(&fake->lock);
 }
 

@@ -59,6 +59,9 @@ struct hft_fake_stats hft_fake_stats(struct hft_fake *fake);
 /* Whether probes are answered; they are at first. */
 void hft_fake_answer_probes(struct hft_fake *fake, bool answer);
 
+/* Whether it says that a watch was created; it does at first. */
+void hft_fake_confirm(struct hft_fake *fake, bool confirm);
+
 /* From now on a watch that begins in the past is told what has happened since, as by etcd. */
 void hft_fake_replay(struct hft_fake *fake);
 

@@ -351,6 +351,11 @@ START_TEST(w7_a_watch_answered_by_another_cluster_is_not_believed)
 }
 END_TEST
 
+static bool is_heard(void *since)
+{
+    return hf_mirror_get_stats(follower.mirror).heard_at > *(const hf_ms *)since;
+}
+
 START_TEST(w1_a_watch_that_answers_no_probe_is_given_up)
 {
     int64_t rev;
@@ -364,6 +369,29 @@ START_TEST(w1_a_watch_that_answers_no_probe_is_given_up)
     rev = hft_fake_change(fake, "w/a", "1");
     tell(rev, rev);
     until_events(1);
+}
+END_TEST
+
+/* Whoever asks how long the watch is silent is not told how long ago it was opened. */
+START_TEST(w1_a_watch_that_nobody_confirms_proves_nothing)
+{
+    hf_ms heard_at;
+
+    follow_with((struct hf_mirror_config){ .probe_every = 50, .probe_timeout = 1000 });
+    hft_fake_confirm(fake, false);
+    hft_fake_answer_probes(fake, false);
+    hft_client_until(&client, &follower.troubles, 1, 10000, "the watch to be given up");
+    heard_at = hf_mirror_get_stats(follower.mirror).heard_at;
+    ck_assert_int_gt(heard_at, 0);
+    until_watched(2);
+    ck_assert_int_eq(hf_mirror_get_stats(follower.mirror).heard_at, heard_at);
+    until_watched(3);
+    ck_assert_int_eq(hf_mirror_get_stats(follower.mirror).heard_at, heard_at);
+
+    hft_fake_confirm(fake, true);
+    hft_fake_answer_probes(fake, true);
+    until_watched(4);
+    hft_loop_until(&client.loop, is_heard, &heard_at, 10000, "a sign of life");
 }
 END_TEST
 
@@ -673,6 +701,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, the_fake_is_followed_like_an_etcd);
     tcase_add_test(t, w1_a_watch_that_answers_no_probe_is_given_up);
+    tcase_add_test(t, w1_a_watch_that_nobody_confirms_proves_nothing);
     tcase_add_test(t, w1_a_loop_that_was_held_up_does_not_take_its_watch_for_dead);
     tcase_add_test(t, w2_a_header_ahead_of_its_events_does_not_move_the_place_to_resume);
     tcase_add_test(t, w3_progress_ahead_of_the_events_does_not_move_the_place_to_resume);
