@@ -139,12 +139,11 @@ static struct link_process *find_process(const struct link_api *api, const char 
     return NULL;
 }
 
-static bool is_same_user(const struct link_api *api, const struct hf_httpd_request *request)
+static bool is_same_user(const struct link_api *api, const struct hf_httpd_request *request,
+                         struct hf_httpd_peer *ret_peer)
 {
-    struct hf_httpd_peer peer;
-
-    return hf_httpd_get_peer(request, &peer) == HF_OK &&
-           (peer.uid == api->user || peer.uid == geteuid() || peer.uid == 0);
+    return hf_httpd_get_peer(request, ret_peer) == HF_OK &&
+           (ret_peer->uid == api->user || ret_peer->uid == geteuid() || ret_peer->uid == 0);
 }
 
 static void refuse(struct hf_httpd_request *request, unsigned status, const char *code,
@@ -173,6 +172,7 @@ static void on_request(struct hf_httpd_request *request, void *arg)
     struct link_api *api = arg;
     struct link_process *process =
         find_process(api, hf_httpd_get_header(request, "Authorization"));
+    struct hf_httpd_peer peer = { 0 };
     struct http_call *http;
 
     if (is_too_often(api, process)) {
@@ -181,7 +181,7 @@ static void on_request(struct hf_httpd_request *request, void *arg)
                "wait a second, and ask less often");
         return;
     }
-    if (!is_same_user(api, request)) {
+    if (!is_same_user(api, request, &peer)) {
         refuse(request, 401, "denied", "this socket is for the user of the agent alone",
                "ask as that user");
         return;
@@ -203,6 +203,7 @@ static void on_request(struct hf_httpd_request *request, void *arg)
     http->call =
         (struct link_call){ .ops = &OPS,
                             .process = process,
+                            .sender = peer.pid,
                             .method = hf_httpd_get_method(request),
                             .path = hf_httpd_get_path(request),
                             .content_type = hf_httpd_get_header(request, "Content-Type"),

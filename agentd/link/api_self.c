@@ -109,7 +109,7 @@ static void take_heartbeat(struct link_call *call, bool beats)
         return;
     }
     if (beats)
-        link_evidence_on_heartbeat(call->process);
+        link_evidence_on_heartbeat(call->process, call->sender);
     call->process->said.beats |= beats;
     call->process->said.speaks |= !beats;
     say(call, on_said);
@@ -174,7 +174,7 @@ void link_call_pong(struct link_call *call)
     /* One that a link before this one has sent may be answered late. */
     if (id <= process->pings && id > process->pongs) {
         process->pongs = id;
-        link_evidence_on_pong(process);
+        link_evidence_on_pong(process, call->sender);
     }
     link_call_empty(call, 204);
 }

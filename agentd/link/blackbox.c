@@ -115,24 +115,26 @@ static void add_said(const struct link_process *process, struct link_blackbox *b
     add(box, "report", &text);
 }
 
-/* Nothing, if its number may have been another's by then. */
+/* Nothing, if its number may have been another's by then. Children are those of the first
+ * process, whoever answers for it. */
 static void add_process(const struct link_process *process, bool whole,
                         struct link_blackbox *box)
 {
     static const char *const SOURCES[] = { "proc", "stack", "threads", "children", "sockets" };
     struct hf_buf texts[sizeof SOURCES / sizeof SOURCES[0]] = { 0 };
-    const struct link_proc *proc = &process->evidence.proc;
+    const struct link_proc *proc = link_evidence_get_subject(process);
     bool is_own;
 
-    link_proc_describe(process->pid, proc, &texts[0]);
-    link_proc_stack(process->pid, &texts[1]);
+    link_proc_describe(proc, &texts[0]);
+    link_proc_stack(proc->pid, &texts[1]);
     if (whole && proc->threads > 1)
-        link_proc_threads(process->pid, &texts[2]);
+        link_proc_threads(proc->pid, &texts[2]);
     if (whole) {
         link_proc_children(process->pid, &texts[3]);
-        link_proc_sockets(process->pid, &texts[4]);
+        link_proc_sockets(proc->pid, &texts[4]);
     }
-    is_own = link_proc_is(process->pid, process->start_time);
+    is_own = proc->at != 0 && link_proc_is(proc->pid, proc->start_time) &&
+             link_proc_is(process->pid, process->start_time);
     for (size_t i = 0; i < sizeof SOURCES / sizeof SOURCES[0]; i++) {
         if (is_own)
             add(box, SOURCES[i], &texts[i]);
@@ -161,12 +163,15 @@ static void say_why(const struct link_process *process, const struct hf_detector
                     hf_ms now, struct link_blackbox *box)
 {
     const struct link_evidence *evidence = &process->evidence;
+    const struct link_proc *proc = link_evidence_get_subject(process);
     double silence = (double)(now - v->since) / 1000;
     HF_CLEANUP_BUF struct hf_buf said = { 0 };
     const char *word = "it is there";
 
-    if (evidence->proc.at != 0)
-        link_proc_say(process->pid, &evidence->proc, &said);
+    if (proc->at != 0)
+        link_proc_say(proc, &said);
+    if (proc->at != 0 && proc->pid != process->pid)
+        hf_buf_printf(&said, " (%s, pid %d)", proc->name, (int)proc->pid);
     if (evidence->lost >= LOST_MIN_MS) /* which is not counted as silence */
         hf_buf_printf(&said, "%s, after %.1f s in which it waited for a processor",
                       said.len > 0 ? "" : word, (double)evidence->lost / 1000);

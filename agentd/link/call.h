@@ -45,6 +45,7 @@ struct link_call_ops {
 struct link_call {
     const struct link_call_ops *ops;
     struct link_process *process; /* that asks; NULL once it is gone */
+    pid_t sender;                 /* that one, or a process of its own; 0: not known */
     const char *method;
     const char *path; /* from "/" on, decoded by nobody: names need no escapes */
     const char *content_type;

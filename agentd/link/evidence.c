@@ -98,6 +98,23 @@ static void wake(struct link_process *process)
 
 /* What is heard. */
 
+/* A wrapper sleeps while what it has started computes, is starved, or stopped. Of one that is
+ * asked, who answers counts, whoever else beats for it. */
+static void note_worker(struct link_process *process, enum hf_source source, pid_t sender)
+{
+    struct link_worker *worker = &process->evidence.worker;
+
+    if (source != HF_SOURCE_PING && process->evidence.detector.heard[HF_SOURCE_PING].used)
+        return;
+    if (sender == worker->pid && link_proc_find(sender) == worker->start_time)
+        return;
+    *worker = (struct link_worker){ 0 };
+    if (sender != process->pid && link_proc_is_below(sender, process->pid)) {
+        worker->pid = sender;
+        worker->start_time = link_proc_find(sender);
+    }
+}
+
 struct hf_detector_debt link_evidence_on_asked(struct link_process *process)
 {
     process->evidence.lost = 0;
@@ -119,10 +136,11 @@ static hf_ms beat_after(const struct link_process *process, hf_ms now)
     return now + every + every / 2;
 }
 
-void link_evidence_on_heartbeat(struct link_process *process)
+void link_evidence_on_heartbeat(struct link_process *process, pid_t sender)
 {
     process->evidence.beat_due = beat_after(process, now_of(process));
     hf_detector_on_beat(need_detector(process), HF_SOURCE_HEARTBEAT, now_of(process));
+    note_worker(process, HF_SOURCE_HEARTBEAT, sender);
 }
 
 void link_evidence_on_status(struct link_process *process)
@@ -132,11 +150,12 @@ void link_evidence_on_status(struct link_process *process)
     hf_detector_slow(need_detector(process), busy ? now_of(process) + SLOW_MS : 0);
 }
 
-void link_evidence_on_pong(struct link_process *process)
+void link_evidence_on_pong(struct link_process *process, pid_t sender)
 {
     struct hf_detector *detector = need_detector(process);
 
     hf_detector_on_answer(detector, &process->evidence.policy, now_of(process));
+    note_worker(process, HF_SOURCE_PING, sender);
     process->evidence.lost = 0;
 }
 
@@ -185,7 +204,7 @@ static void extend(struct link_process *process, hf_ms length, hf_ms now)
     link_evidence_on_state(process);
 }
 
-void link_evidence_on_notice(struct link_process *process)
+void link_evidence_on_notice(struct link_process *process, pid_t sender)
 {
     struct hf_detector *detector = need_detector(process);
     struct link_said *said = &process->said;
@@ -193,8 +212,10 @@ void link_evidence_on_notice(struct link_process *process)
 
     hf_detector_on_activity(detector, now);
     process->evidence.lost = 0;
-    if (said->feeds)
+    if (said->feeds) {
         hf_detector_on_beat(detector, HF_SOURCE_WATCHDOG, now);
+        note_worker(process, HF_SOURCE_WATCHDOG, sender);
+    }
     if (said->watchdog_ms != 0)
         hf_detector_set_watchdog(detector, said->watchdog_ms < LINK_DETECT_WATCHDOG_MIN_MS
                                                ? LINK_DETECT_WATCHDOG_MIN_MS
@@ -363,16 +384,45 @@ static hf_ms pace_of(const struct hf_detector *detector, hf_ms now)
                                                                               : PROCESS_MS;
 }
 
-/* How its process stands; and how much of the time was not its own. */
+static void read_worker(struct link_worker *worker, bool whole, hf_ms now)
+{
+    if (worker->pid == 0 || link_proc_find(worker->pid) != worker->start_time ||
+        !link_proc_read(worker->pid, worker->start_time, whole, now, &worker->proc))
+        worker->proc = (struct link_proc){ 0 };
+}
+
+/* Who does not go on is the reason; where that is neither of them, or both, the worker. */
+static bool is_workers(const struct link_evidence *evidence)
+{
+    return evidence->worker.proc.at != 0 &&
+           (link_proc_shape(&evidence->worker.proc) != HF_PROCESS_GOES ||
+            link_proc_shape(&evidence->proc) == HF_PROCESS_GOES);
+}
+
+const struct link_proc *link_evidence_get_subject(const struct link_process *process)
+{
+    const struct link_evidence *evidence = &process->evidence;
+
+    return is_workers(evidence) ? &evidence->worker.proc : &evidence->proc;
+}
+
+/* What either of them waited for is not held against the agent. */
+static hf_ms find_starved(const struct link_evidence *evidence)
+{
+    hf_ms first = evidence->proc.starved_ms, worker = evidence->worker.proc.starved_ms;
+
+    return first > worker ? first : worker;
+}
+
+/* How its processes stand; and how much of the time was not its own. */
 static void look_at_process(struct link_process *process, hf_ms now)
 {
     struct link_evidence *evidence = &process->evidence;
     struct hf_detector *detector = &evidence->detector;
     bool suspect = detector->suspect_at != 0;
-    struct link_proc before = evidence->proc;
-    hf_ms waited;
+    hf_ms before = evidence->proc.at, waited;
 
-    if (before.at != 0 && now - before.at < pace_of(detector, now) - SOON_MS)
+    if (before != 0 && now - before < pace_of(detector, now) - SOON_MS)
         return;
     /* Who answers is looked at only when it does not, or need not. */
     if (!suspect && detector->heard[HF_SOURCE_PING].used &&
@@ -380,10 +430,11 @@ static void look_at_process(struct link_process *process, hf_ms now)
         return;
     if (!link_proc_read(process->pid, process->start_time, suspect, now, &evidence->proc))
         return; /* it has ended, and the keeper tells us so */
-    hf_detector_on_shape(detector, link_proc_shape(&evidence->proc), now);
-    if (!suspect || before.run_wait_ms == 0 || now - before.at > TICK_MS)
-        return; /* what it waited for before is not known */
-    waited = evidence->proc.starved_ms;
+    read_worker(&evidence->worker, suspect, now);
+    hf_detector_on_shape(detector, link_proc_shape(link_evidence_get_subject(process)), now);
+    if (!suspect || now - before > TICK_MS)
+        return;
+    waited = find_starved(evidence); /* 0 where it is not known */
     if (waited > 0 && evidence->lost + waited <= LOST_MAX_MS) {
         evidence->lost += waited;
         hf_detector_on_lost(detector, waited, now);

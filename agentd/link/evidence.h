@@ -28,17 +28,26 @@ struct link_watch {
     unsigned boxes; /* that were filled in this turn */
 };
 
+/* Who answers for an agent and is below its first process: what a shell, or npm, has started.
+ */
+struct link_worker {
+    pid_t pid; /* 0: nobody */
+    uint64_t start_time;
+    struct link_proc proc; /* `at` is 0 while it is not there */
+};
+
 /* Of a process. Zero until it is looked at first. */
 struct link_evidence {
     bool begun;
     hf_ms at; /* when it is looked at next */
     struct hf_detector detector;
     struct hf_detector_policy policy;
-    bool ends;      /* who is frozen is ended */
-    bool probes;    /* it is asked from outside */
-    bool doubts;    /* what a link before this one suspected may still hold */
-    hf_ms beat_due; /* when the next heartbeat is missed; 0: it never sent one */
-    struct link_proc proc;
+    bool ends;             /* who is frozen is ended */
+    bool probes;           /* it is asked from outside */
+    bool doubts;           /* what a link before this one suspected may still hold */
+    hf_ms beat_due;        /* when the next heartbeat is missed; 0: it never sent one */
+    struct link_proc proc; /* of the first process */
+    struct link_worker worker;
     hf_ms lost;                  /* time that was not its own, since its last sign of life */
     bool seen;                   /* it is suspect since the last look at least */
     struct link_probe *probe;    /* NULL: nobody asks it from outside */
@@ -61,17 +70,21 @@ void link_evidence_done(struct link_process *process);
 /* It asked something, and has the answer, or does not wait for it any more. */
 struct hf_detector_debt link_evidence_on_asked(struct link_process *process);
 void link_evidence_on_answered(struct link_process *process, struct hf_detector_debt *debt);
-void link_evidence_on_heartbeat(struct link_process *process);
+/* Also who sent it, as the kernel says. */
+void link_evidence_on_heartbeat(struct link_process *process, pid_t sender);
 /* It said how it is, which is in `said`. */
 void link_evidence_on_status(struct link_process *process);
-void link_evidence_on_pong(struct link_process *process);
+void link_evidence_on_pong(struct link_process *process, pid_t sender);
 /* Somebody began or ceased to listen to its events. */
 void link_evidence_on_listeners(struct link_process *process);
 /* What it said of its state, or by sd_notify, is in `said`. A state that has no end gets one.
  */
 void link_evidence_on_state(struct link_process *process);
-void link_evidence_on_notice(struct link_process *process);
+void link_evidence_on_notice(struct link_process *process, pid_t sender);
 /* What a link before this one had heard is in `said` again. */
 void link_evidence_on_recalled(struct link_process *process);
+
+/* Of all its processes the one that a verdict speaks of, as it was last looked at. */
+const struct link_proc *link_evidence_get_subject(const struct link_process *process);
 
 #endif

@@ -24,7 +24,8 @@ struct link_notify {
 };
 
 /* Who sent it, as the kernel says. Descriptors that came along find no room, and are closed. */
-static ssize_t receive(const struct link_notify *notify, char text[NOTICE_BYTES])
+static ssize_t receive(const struct link_notify *notify, char text[NOTICE_BYTES],
+                       pid_t *ret_sender)
 {
     union {
         char space[CMSG_SPACE(sizeof(struct ucred))];
@@ -47,6 +48,7 @@ static ssize_t receive(const struct link_notify *notify, char text[NOTICE_BYTES]
         header->cmsg_type != SCM_CREDENTIALS)
         return 0;
     memcpy(&sender, CMSG_DATA(header), sizeof sender);
+    *ret_sender = sender.pid;
     return sender.uid == notify->user || sender.uid == geteuid() || sender.uid == 0 ? len : 0;
 }
 
@@ -85,14 +87,14 @@ static void extend(struct link_process *process)
 }
 
 /* It is one report with what the agent says on its other socket. */
-static void take(struct link_process *process, const char *text)
+static void take(struct link_process *process, pid_t sender, const char *text)
 {
     struct link_ask *ignored;
 
     if (!link_said_take_notice(&process->said, text))
         return;
     extend(process);
-    link_evidence_on_notice(process);
+    link_evidence_on_notice(process, sender);
     if (link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
         HF_LOG_WARN("notice_lost", HF_STR("agent", process->who.agent));
 }
@@ -101,15 +103,16 @@ static void on_notice(uv_poll_t *poll, int status, int events)
 {
     const struct link_notify *notify = poll->data;
     char text[NOTICE_BYTES];
+    pid_t sender = 0;
     ssize_t len;
 
     (void)status;
     (void)events;
-    for (int i = 0; i < AT_ONCE && (len = receive(notify, text)) >= 0; i++) {
+    for (int i = 0; i < AT_ONCE && (len = receive(notify, text, &sender)) >= 0; i++) {
         struct link_process *process = link_process_get_current(notify->agent);
 
         if (process != NULL && strlen(text) == (size_t)len)
-            take(process, text);
+            take(process, sender, text);
     }
 }
 

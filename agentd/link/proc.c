@@ -19,6 +19,7 @@ enum {
     MOST_THREADS = 64,
     MOST_THREADS_SHOWN = 18, /* with `.` and `..` */
     MOST_CHILDREN = 16,
+    MOST_DEPTH = 32,
     MOST_OTHERS = 8192,
     MOST_SOCKETS = 16,
     MOST_FDS = 1024,
@@ -171,7 +172,8 @@ static void compare(const struct link_proc *before, struct link_proc *now)
 {
     int64_t used = now->cpu_ms - before->cpu_ms, length = now->at - before->at;
 
-    if (before->at == 0 || length <= 0)
+    if (before->at == 0 || length <= 0 || before->pid != now->pid ||
+        before->start_time != now->start_time)
         return;
     now->cpu_percent = (int32_t)(used * 100 / length);
     now->starved_ms = starved(before, now);
@@ -179,6 +181,25 @@ static void compare(const struct link_proc *before, struct link_proc *now)
         now->busy_since = before->busy_since != 0 ? before->busy_since : before->at;
     /* A program that starts, or works for a moment, does so as well. */
     now->computes = now->busy_since != 0 && now->at - now->busy_since >= SPINS_MS;
+}
+
+uint64_t link_proc_find(pid_t pid)
+{
+    struct stat_line line;
+
+    return read_stat(pid, &line) && line.state != 'Z' ? line.start_time : 0;
+}
+
+bool link_proc_is_below(pid_t pid, pid_t ancestor)
+{
+    struct stat_line line;
+
+    for (int depth = 0; depth < MOST_DEPTH && pid > 1 && read_stat(pid, &line); depth++) {
+        if (line.parent == ancestor)
+            return true;
+        pid = line.parent;
+    }
+    return false;
 }
 
 bool link_proc_is(pid_t pid, uint64_t start_time)
@@ -193,7 +214,9 @@ bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
                     struct link_proc *proc)
 {
     static long tick;
-    struct link_proc next = { .at = now, .cpu_percent = -1 };
+    struct link_proc next = {
+        .pid = pid, .start_time = start_time, .at = now, .cpu_percent = -1
+    };
     struct stat_line line;
 
     if (tick == 0)
@@ -203,6 +226,7 @@ bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
     next.processors = whole ? count_processors(pid) : 1;
     if (!read_stat(pid, &line) || line.start_time != start_time)
         return false;
+    (void)snprintf(next.name, sizeof next.name, "%.15s", line.name);
     next.state = line.state;
     next.threads = line.threads;
     next.cpu_ms = (int64_t)line.ticks * 1000 / tick;
@@ -320,7 +344,7 @@ static void name_syscall(pid_t pid, const char *name, struct hf_buf *ret)
         hf_buf_printf(ret, " in system call %ld", number);
 }
 
-void link_proc_say(pid_t pid, const struct link_proc *proc, struct hf_buf *ret)
+void link_proc_say(const struct link_proc *proc, struct hf_buf *ret)
 {
     bool sleeps = proc->state == 'S' && link_proc_shape(proc) == HF_PROCESS_GOES;
 
@@ -328,22 +352,23 @@ void link_proc_say(pid_t pid, const struct link_proc *proc, struct hf_buf *ret)
     if (proc->computes && sleeps)
         hf_buf_puts(ret, ", while its first thread sleeps");
     if (sleeps)
-        name_syscall(pid, "syscall", ret);
+        name_syscall(proc->pid, "syscall", ret);
 }
 
-void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *ret)
+void link_proc_describe(const struct link_proc *proc, struct hf_buf *ret)
 {
     char text[128];
 
-    hf_buf_printf(ret, "pid %d, state %c, %d thread%s, %.2f s of CPU time", (int)pid,
+    hf_buf_printf(ret, "pid %d, state %c, %d thread%s, %.2f s of CPU time", (int)proc->pid,
                   proc->state, proc->threads, proc->threads == 1 ? "" : "s",
                   (double)proc->cpu_ms / 1000);
     if (proc->cpu_percent >= 0)
         hf_buf_printf(ret, ", %d %% now", proc->cpu_percent);
     if (proc->tracer != 0)
         hf_buf_printf(ret, ", traced by pid %d", (int)proc->tracer);
-    describe_syscall(pid, ret);
-    if (read_of(pid, "wchan", text, sizeof text) && text[0] != '\0' && strcmp(text, "0") != 0)
+    describe_syscall(proc->pid, ret);
+    if (read_of(proc->pid, "wchan", text, sizeof text) && text[0] != '\0' &&
+        strcmp(text, "0") != 0)
         hf_buf_printf(ret, ", wait channel %s", text);
 }
 

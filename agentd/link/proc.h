@@ -1,4 +1,4 @@
-/* proc.h - what the kernel says of an agent's first process, for a verdict and for people.
+/* proc.h - what the kernel says of a process of an agent, for a verdict and for people.
  *
  * Reads only what never waits for the process itself (nothing that needs its memory map). */
 #ifndef LINK_PROC_H
@@ -12,6 +12,9 @@
 #include "core/detector.h"
 
 struct link_proc {
+    pid_t pid;           /* whose it is */
+    uint64_t start_time; /* likewise */
+    char name[16];
     hf_ms at;            /* when it was read; 0: never */
     char state;          /* R, S, D, T, t ... */
     pid_t tracer;        /* of whoever debugs it; 0: nobody; only where it was asked for */
@@ -27,9 +30,15 @@ struct link_proc {
 };
 
 /* False: that process is not there any more. `whole`: also what costs more to find out. What
- * stood in *proc is the time before. */
+ * stood in *proc is the time before, if it was of the same process. */
 bool link_proc_read(pid_t pid, uint64_t start_time, bool whole, hf_ms now,
                     struct link_proc *proc);
+
+/* When the one that has the number was started; 0: nobody has it, or is dead. */
+uint64_t link_proc_find(pid_t pid);
+
+/* It is a child of that one, or of one of its children, and so on. */
+bool link_proc_is_below(pid_t pid, pid_t ancestor);
 
 /* Whether that process is there. What was read of the number before is its own, then. */
 bool link_proc_is(pid_t pid, uint64_t start_time);
@@ -41,12 +50,12 @@ enum hf_process_shape link_proc_shape(const struct link_proc *proc);
 const char *link_proc_word(const struct link_proc *proc);
 
 /* The same, with the system call that it sleeps in, where that can be read. */
-void link_proc_say(pid_t pid, const struct link_proc *proc, struct hf_buf *ret);
+void link_proc_say(const struct link_proc *proc, struct hf_buf *ret);
 
 /* Of whoever has the number: link_proc_is() afterwards tells whether that was the process.
  * State, CPU time, system call and wait channel in one line; its stack in the kernel, empty
  * where that cannot be read. */
-void link_proc_describe(pid_t pid, const struct link_proc *proc, struct hf_buf *ret);
+void link_proc_describe(const struct link_proc *proc, struct hf_buf *ret);
 void link_proc_stack(pid_t pid, struct hf_buf *ret);
 /* Its threads, and what each of them does. */
 void link_proc_threads(pid_t pid, struct hf_buf *ret);

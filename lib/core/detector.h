@@ -6,7 +6,7 @@
  *
  *     ping       it is asked, and answers            watchdog   it promised WATCHDOG=1
  *     heartbeat  it was asked for heartbeats         probe      somebody asks it from outside
- *     process    what the kernel says of its first process
+ *     process    what the kernel says of its first process, and of who answers for it
  *
  * How unlikely a silence is, given how the agent was heard of before, is phi (phi-accrual: 8 is
  * one in a hundred million). Guarantees:
@@ -92,7 +92,7 @@ struct hf_detector_policy hf_detector_policy_for(enum hf_detector_profile profil
 int hf_detector_policy_check(const struct hf_detector_policy *policy,
                              const char **ret_why) HF_MUST_CHECK;
 
-/* The first process, as the kernel has it. */
+/* Its first process, or who answers for it, as the kernel has it. */
 enum hf_process_shape {
     HF_PROCESS_GOES,    /* it runs, or sleeps */
     HF_PROCESS_STOPPED, /* by a signal */

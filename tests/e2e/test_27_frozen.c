@@ -6,7 +6,7 @@
 #include "support/port.h"
 #include "support/ticker.h"
 
-enum { FOUND_MS = 5000, HOSTS = 2, KINDS = 6 };
+enum { FOUND_MS = 5000, HOSTS = 2, KINDS = 7 };
 
 static struct hft_ticker ticker;
 static struct hft_history history;
@@ -15,8 +15,8 @@ static struct hft_port ports[HOSTS];
 /* What is done to it, and what is said of it then. */
 static const struct {
     const char *kind;
-    const char *mode, *more;
-    const char *ready; /* it has said */
+    const char *mode, *more; /* of who is no pinged.py: NULL */
+    const char *ready;       /* it has said */
     int signal;
     const char *why, *seen;
     bool in_time; /* within FOUND_MS */
@@ -30,20 +30,29 @@ static const struct {
     /* Its kernel goes on to accept connections. */
     { "serve", NULL, "probe.every: 1s\n", "\"GET / HTTP/1.1\" 200", SIGSTOP, "it took too long",
       "tcp listens at 127.0.0.1", false },
+    { "wrap", NULL, "", "pong 8", SIGSTOP, "it is stopped by a signal (python3, pid", "state T",
+      true },
     { "keep", "ping", "detect.freeze: report\n", "pong 8", SIGSTOP, "it is stopped by a signal",
       "state T", true },
 };
 
 struct person {
-    char name[16], more[300];
+    char name[16], more[400];
     hf_rev life;
     hf_ms hung, named; /* when it hangs, and when its report had said how; 0: not yet */
     int family[2];     /* its child, and one that was; 0: it has none */
+    int worker;        /* whom its shell waits for; 0: it has none */
 };
 
 static struct person people[HOSTS][KINDS];
 
-/* Who is no pinged.py serves over HTTP. */
+/* It is a pinged.py that a shell waits for. */
+static bool is_wrapped(int kind)
+{
+    return strcmp(KIND[kind].kind, "wrap") == 0;
+}
+
+/* Who is no pinged.py serves over HTTP, or waits for one. */
 static void fill_person(int host, int kind)
 {
     struct person *person = &people[host][kind];
@@ -51,7 +60,12 @@ static void fill_person(int host, int kind)
 
     (void)snprintf(person->name, sizeof person->name, "%s%d", KIND[kind].kind, host + 1);
     len = snprintf(person->more, sizeof person->more, "%s", KIND[kind].more);
-    if (KIND[kind].mode == NULL)
+    if (is_wrapped(kind))
+        (void)snprintf(
+            person->more, sizeof person->more,
+            "command: [sh, -c, 'python3 %s/pinged.py ping & echo worker $!; wait']\n",
+            dir.path);
+    else if (KIND[kind].mode == NULL)
         (void)snprintf(person->more + len, sizeof person->more - (size_t)len,
                        "probe.address: http://127.0.0.1:%d/\ncommand: [python3, -u, -m, "
                        "http.server, --bind, 127.0.0.1, %d]\n",
@@ -78,18 +92,37 @@ static bool is_of_no_rights(pid_t pid)
     return stat(path, &facts) == 0 && facts.st_uid == HFT_NOBODY;
 }
 
-static void find_family(const char *host, struct person *person)
+/* One or two processes that it has named behind that word. */
+static int read_pids(const char *host, const struct person *person, const char *word,
+                     int *ret_pids)
 {
     char file[64], *log;
     const char *said;
+    int count;
 
     (void)snprintf(file, sizeof file, "%s/agents/%s.log", host, person->name);
     log = read_file(file);
-    said = strstr(log, "family ");
-    ck_assert_int_eq(sscanf(said, "family %d %d", &person->family[0], &person->family[1]), 2);
+    said = strstr(log, word);
+    ck_assert_ptr_nonnull(said);
+    count = sscanf(said + strlen(word), " %d %d", &ret_pids[0], &ret_pids[1]);
     free(log);
+    return count;
+}
+
+static void find_family(const char *host, struct person *person)
+{
+    ck_assert_int_eq(read_pids(host, person, "family", person->family), 2);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(kill(person->family[i], 0), 0);
+}
+
+static void find_worker(const char *host, struct person *person)
+{
+    int found[2];
+
+    ck_assert_int_eq(read_pids(host, person, "worker", found), 1);
+    person->worker = found[0];
+    ck_assert_int_ne(person->worker, pid_of(person->name));
 }
 
 static void await_people(int host, const char *name)
@@ -99,6 +132,8 @@ static void await_people(int host, const char *name)
         people[host][i].life = life_of(people[host][i].name);
         if (KIND[i].mode != NULL && strcmp(KIND[i].mode, "parent") == 0)
             find_family(name, &people[host][i]);
+        if (is_wrapped(i))
+            find_worker(name, &people[host][i]);
         ck_assert(geteuid() != 0 ||
                   is_of_no_rights(pid_of(people[host][i].name)) == (host == 1));
     }
@@ -108,12 +143,15 @@ static void await_people(int host, const char *name)
  * agentd without rights that gets none gives everybody more time. */
 static void hang_all(bool in_time)
 {
+    pid_t pid;
+
     for (int h = 0; h < HOSTS; h++) {
         for (int i = 0; i < KINDS; i++) {
             if (KIND[i].in_time != in_time)
                 continue;
+            pid = people[h][i].worker != 0 ? people[h][i].worker : pid_of(people[h][i].name);
             people[h][i].hung = now();
-            ck_assert_int_eq(kill(pid_of(people[h][i].name), KIND[i].signal), 0);
+            ck_assert_int_eq(kill(pid, KIND[i].signal), 0);
         }
     }
 }
@@ -195,7 +233,7 @@ static void expect_ended(struct person *person, int host, int kind)
     expect_in(exit, KIND[kind].why);
     expect_in(exit, KIND[kind].seen);
     expect_in(exit, "{\"source\":\"output\"");
-    expect_in(exit, KIND[kind].mode != NULL ? KIND[kind].ready : "GET / HTTP");
+    expect_in(exit, strstr(KIND[kind].ready, "GET") == NULL ? KIND[kind].ready : "GET / HTTP");
     expect_in(exit, "{\"source\":\"sockets\"");
     expect_in(exit, " s of CPU time");
     if (KIND[kind].signal == SIGUSR2)

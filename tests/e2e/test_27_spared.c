@@ -73,7 +73,7 @@ static void submit_while_etcd_stands_still(void)
 
 START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
 {
-    char asked[200];
+    char asked[200], wrapped[400];
     struct cast all[] = {
         { "plain", NULL, "command: [sh, -c, 'echo up; exec sleep 1000']\n" },
         { "held", "ping", "detect.profile: dev\n" },
@@ -82,6 +82,7 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
         { "claims", "claim", "detect.profile: dev\n" }, /* both wait for their agentd */
         { "submits", "submit", "detect.profile: dev\n" },
         { "starved", "ping", "" },
+        { "wrapped", NULL, wrapped },
         { "asked", NULL, asked }, /* by grpc.health.v1, which etcd speaks */
         { "told", NULL, "probe: {command: ['true'], every: 200ms}\ncommand: [sleep, 1000]\n" },
     };
@@ -94,6 +95,8 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
                    "probe: {address: 'grpc%s', every: 200ms, misses: 100}\ncommand: [sleep, "
                    "1000]\n",
                    strstr(server.endpoint, "://"));
+    (void)snprintf(wrapped, sizeof wrapped,
+                   "command: [sh, -c, 'python3 %s/pinged.py ping; exit 1']\n", dir.path);
     agentd = start_host("h1", all, COUNT, _i == 1 && geteuid() == 0);
     await_said("h1", "busy", "busy");
     await("agents/busy/report", "\"until\":\"");
@@ -122,6 +125,7 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     await_clear("plain");
     await_clear("held");
     await_said("h1", "starved", "pong 8");
+    await_said("h1", "wrapped", "pong 8");
     burn(hogs);
     (void)sleep(LONG_S);
     cool(hogs);

@@ -140,10 +140,10 @@ START_TEST(who_sleeps_says_in_which_call)
     begin(SLEEPS);
     await_word("it sleeps");
     ck_assert_int_eq(link_proc_shape(&proc), HF_PROCESS_GOES);
-    link_proc_describe(child, &proc, &text);
+    link_proc_describe(&proc, &text);
     ck_assert_msg(strstr(text.data, "state S, 1 thread, ") != NULL, "%s", text.data);
     hf_buf_clear(&text);
-    link_proc_say(child, &proc, &text);
+    link_proc_say(&proc, &text);
     ck_assert_str_eq(text.data, CALL_OF_PAUSE);
     hf_buf_done(&text);
 }
@@ -165,7 +165,7 @@ START_TEST(who_waits_for_a_thread_that_computes_is_told_from_who_sleeps)
 
     begin(AWAITS_WHO_COMPUTES);
     await_word("it computes without a pause");
-    link_proc_say(child, &proc, &text);
+    link_proc_say(&proc, &text);
     ck_assert_str_eq(text.data,
                      "it computes without a pause, while its first thread sleeps in futex");
     hf_buf_clear(&text);
@@ -297,6 +297,35 @@ START_TEST(a_name_that_was_chosen_to_mislead_does_not)
 }
 END_TEST
 
+START_TEST(whoever_is_below_is_found_and_who_is_dead_is_not)
+{
+    begin(SLEEPS);
+    ck_assert_uint_eq(link_proc_find(child), born);
+    ck_assert(link_proc_is_below(child, getpid()));
+    ck_assert(link_proc_is_below(child, getppid()));
+    ck_assert(!link_proc_is_below(child, child));
+    ck_assert(!link_proc_is_below(getpid(), child));
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+    ck_assert_uint_eq(link_proc_find(child), 0); /* though it is not buried yet */
+    end();
+    ck_assert(!link_proc_is_below(0, getpid()));
+}
+END_TEST
+
+/* Or one would have computed what another did before. */
+START_TEST(what_was_read_of_another_process_is_not_compared)
+{
+    begin(COMPUTES);
+    await_word("it computes without a pause");
+    ck_assert(link_proc_read(getpid(), start_time(getpid()), true, now() + 1, &proc));
+    ck_assert_int_eq(proc.cpu_percent, -1);
+    ck_assert_int_eq(proc.starved_ms, 0);
+    ck_assert(!proc.computes);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("proc");
@@ -312,5 +341,7 @@ int main(void)
     tcase_add_test(t, another_process_of_the_same_number_is_not_it);
     tcase_add_test(t, children_and_sockets_are_listed);
     tcase_add_test(t, a_name_that_was_chosen_to_mislead_does_not);
+    tcase_add_test(t, whoever_is_below_is_found_and_who_is_dead_is_not);
+    tcase_add_test(t, what_was_read_of_another_process_is_not_compared);
     return run("link/proc", t);
 }
