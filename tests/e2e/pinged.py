@@ -5,15 +5,17 @@
 What it does instead, or from its third ping on, is its first argument:
 
     busy       announces that it is busy for a while, answers nothing meanwhile, and goes on
-    brief      announces it for three seconds, and answers nothing any more
+    brief      says all that there is to say, announces it for three seconds, and answers nothing
+               any more
     rest STATE announces that state without an end, and answers nothing any more
     longer     announces at SIGUSR1 that it is busy for a second, then that it is parked
     parent     has a child in a session of its own, and an orphan that is nobody's child
     late       answers one ping not at all, the next one after half a second, and goes on
     deaf       does not listen any more
-    claim      waits for a task, and goes on
+    claim      waits for a task, for nine seconds or as long as it says, and goes on
     submit     waits for the answer to a task that it submits at SIGUSR1
     watchdog   feeds a watchdog instead; SIGUSR1 says that it hangs
+    relent     likewise, and goes on to feed it at SIGUSR2
     slow       feeds it every five seconds
     own        likewise, after it has set the watchdog to twenty
     extend     feeds it three times, and asks for a minute
@@ -89,6 +91,8 @@ def be_busy():
 
 
 def be_brief():
+    post("/v1/activity", {"status": "degraded", "phase": "reading", "lastTool": "grep",
+                          "task": "t7", "progress": 40, "tokens": 1200, "errors": 3})
     announce_busy(3)
     block()
 
@@ -107,8 +111,11 @@ def announce_more(*_):
 
 
 def claim():
-    say("claiming")
-    post("/v1/tasks/claim", {"wait": "9s"})
+    wait = sys.argv[2] if len(sys.argv) > 2 else "9s"
+    with connect() as connection, contextlib.suppress(OSError):  # a link may die meanwhile
+        request(connection, "POST", "/v1/tasks/claim", json.dumps({"wait": wait}))
+        say("claiming")
+        connection.recv(4096)
     say("claimed")
 
 
@@ -183,7 +190,10 @@ def notify(text, note=socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)):
 
 def give_up(*_):
     notify(b"WATCHDOG=trigger")
-    block()
+    if MODE == "relent":
+        signal.sigwait({signal.SIGUSR2})
+    else:
+        block()
 
 
 def feed():
@@ -245,14 +255,16 @@ if MODE == "submit":
     signal.signal(signal.SIGUSR1, submit)
 elif MODE == "longer":
     signal.signal(signal.SIGUSR1, announce_more)
-elif MODE == "watchdog":
+elif MODE in ("watchdog", "relent"):
     signal.signal(signal.SIGUSR1, give_up)
 else:
     signal.signal(signal.SIGUSR1, spin)
 signal.signal(signal.SIGUSR2, block)
+if MODE == "relent":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
 if MODE == "parent":
     say("family", make_child(), make_orphan())
-if MODE in ("watchdog", "slow", "own", "extend", "pause", "stopping"):
+if MODE in ("watchdog", "relent", "slow", "own", "extend", "pause", "stopping"):
     feed()
 elif MODE in ("tcp", "grpc"):
     serve()

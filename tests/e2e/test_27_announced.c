@@ -37,6 +37,11 @@ static bool is_shown(void *arg)
     return false;
 }
 
+/* What "late" said before it fell silent, all of it. */
+static const char LAST_REPORT[] =
+    "{\"source\":\"report\",\"text\":\"state busy (a tool runs), status degraded, "
+    "phase reading, last tool grep, task t7, 40 % done, 1200 tokens, 3 errors\"";
+
 static void await_shown(const char *agent, const char *part)
 {
     hft_wait_or_fail(is_shown, &(struct row){ agent, part }, STEP_MS, part);
@@ -45,9 +50,9 @@ static void await_shown(const char *agent, const char *part)
 /* What explains that it does not answer does not explain that it is stopped. */
 static void expect_stop_seen(const char *agent)
 {
-    await_shown(agent, "waiting (ends in ");
     ck_assert_int_eq(kill(pid_of(agent), SIGSTOP), 0);
-    await(key_of(agent, "report"), "it is stopped by a signal");
+    await(key_of(agent, "report"), "\"suspicion\":{\"kind\":\"process\"");
+    expect_in(key_of(agent, "report"), "it is stopped by a signal");
     ck_assert_int_eq(kill(pid_of(agent), SIGCONT), 0);
     await_clear(agent);
 }
@@ -62,6 +67,7 @@ START_TEST(every_announced_state_shows_its_end_and_has_one)
         { "late", "brief", "detect.profile: dev\n" },
         { "extends", "pause", "detect.watchdog: 2s\n" },
         { "rests", "rest, waiting", "" },
+        { "claims", "claim, 300s", "" },
     };
     pid_t agentd;
     hf_rev life;
@@ -78,9 +84,12 @@ START_TEST(every_announced_state_shows_its_end_and_has_one)
         await_shown(ENDS[i].state, ENDS[i].end);
     }
     await_said("h1", "rests", "blocking");
+    await_shown("rests", "waiting (ends in ");
     expect_stop_seen("rests");
+    await_said("h1", "claims", "claiming");
+    expect_stop_seen("claims");
     await("agents/late/exit", "\"kind\":\"frozen\"");
-    expect_in("agents/late/exit", "state busy (a tool runs)");
+    expect_in("agents/late/exit", LAST_REPORT);
     await_said("h1", "extends", "fed 4");
     await("agents/extends/report", "\"state\":\"ready\"");
     ck_assert_int_eq(life_of("extends"), life);

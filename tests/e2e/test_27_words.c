@@ -30,6 +30,7 @@ static const struct {
     { { "draining", "'rest', draining", "detect.profile: dev\n" }, "resting", 0, NULL },
     { { "extend", "extend", "detect.watchdog: 2s\n" }, "blocking", 0, NULL },
     { { "stopping", "stopping", "detect.watchdog: 2s\n" }, "blocking", 0, NULL },
+    { { "relents", "relent", "detect: {watchdog: 2s, freeze: report}\n" }, "fed 1", 0, NULL },
     { { "own", "own", "detect.watchdog: 2s\n" }, "fed 2", 0, NULL },
     { { "well", "ping", "detect.profile: dev\n" }, "pong 6", 0, NULL },
 };
@@ -85,6 +86,18 @@ static void expect_found(const char *agent, const char *why)
     expect_in(key_of(agent, "exit"), why);
 }
 
+/* Whoever is not ended for it may go on. */
+static void expect_taken_back(const char *agent)
+{
+    const char *report = key_of(agent, "report");
+
+    ck_assert_int_eq(kill(pid_of(agent), SIGUSR1), 0);
+    await(report, "it said itself that it hangs");
+    await(report, "\"frozen\":true");
+    ck_assert_int_eq(kill(pid_of(agent), SIGUSR2), 0);
+    await_clear(agent);
+}
+
 static void expect_spared(void)
 {
     for (int i = FOUND; i < COUNT; i++) {
@@ -116,6 +129,7 @@ START_TEST(words_explain_what_they_say_and_no_more)
     }
     for (int i = 0; i < FOUND; i++)
         expect_found(ALL[i].cast.agent, ALL[i].why);
+    expect_taken_back("relents");
     expect_spared();
     stop_link();
     expect_spared();

@@ -98,6 +98,29 @@ START_TEST(what_it_announced_explains_silence_until_its_end)
 }
 END_TEST
 
+/* That it waits, or that we keep it waiting, does not explain that somebody has stopped it. */
+START_TEST(what_explains_silence_does_not_explain_a_process_that_is_stopped)
+{
+    hf_ms from;
+
+    begin(HF_DETECTOR_DEFAULT);
+    listen_and_answer();
+    if (_i == 0)
+        hf_detector_announce(&d, now + 3600 * S, now);
+    else
+        (void)hf_detector_on_asked(&d, now);
+    from = now;
+    hf_detector_on_shape(&d, HF_PROCESS_STOPPED, now);
+    pass(600 * S, -1);
+    ck_assert_int_eq(suspect_at, from + 2 * S);
+    ck_assert_int_eq(last.source, HF_SOURCE_PROCESS);
+    ck_assert_int_eq(frozen_at, 0);
+    hf_detector_on_shape(&d, HF_PROCESS_GOES, now);
+    pass(600 * S, -1);
+    ck_assert_int_eq(last.state, HF_DETECTOR_WELL);
+}
+END_TEST
+
 /* It answers before it says that it goes on. */
 START_TEST(a_silence_that_was_explained_is_no_habit)
 {
@@ -296,6 +319,8 @@ int main(void)
     tcase_add_test(t, a_probe_that_was_good_before_may_convict);
     tcase_add_test(t, who_is_judged_by_its_process_alone_is_known_after_a_look);
     tcase_add_test(t, what_it_announced_explains_silence_until_its_end);
+    tcase_add_loop_test(t, what_explains_silence_does_not_explain_a_process_that_is_stopped, 0,
+                        2);
     tcase_add_test(t, a_silence_that_was_explained_is_no_habit);
     tcase_add_test(t, who_said_that_it_will_be_silent_is_asked_less_often);
     tcase_add_test(t, what_is_said_to_be_over_explains_nothing);

@@ -45,6 +45,16 @@ END_TEST
     EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS EIGHT_WORDS        \
         EIGHT_WORDS
 
+START_TEST(a_command_may_have_as_many_words_as_are_run)
+{
+    ck_assert_int_eq(load("name: w\ncommand: [true]\nprobe: {command: [" SIXTY_FOUR_WORDS
+                          "]}\nnudge: {by: [hook], command: [" SIXTY_FOUR_WORDS "]}\n"),
+                     HF_OK);
+    ck_assert_uint_eq(launcher.detect.probe_command.count, 64);
+    ck_assert_uint_eq(launcher.nudge.command.count, 64);
+}
+END_TEST
+
 static const struct {
     const char *text;
     int err;
@@ -311,6 +321,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_launcher_is_read);
+    tcase_add_test(t, a_command_may_have_as_many_words_as_are_run);
     tcase_add_test(t, a_launcher_says_how_its_agents_are_judged);
     tcase_add_test(t, a_launcher_says_how_nudges_reach_its_agents);
     tcase_add_test(t, a_nudge_is_a_line_whatever_its_text);

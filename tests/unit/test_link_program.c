@@ -30,13 +30,13 @@ static void setup(void)
     memset(&ran, 0, sizeof ran);
 }
 
-static void run(const char *script, const struct link_program *how, bool kills)
+static void run_command(const char **words, size_t count, const struct link_program *how,
+                        bool kills)
 {
-    const char *command[] = { "sh", "-c", script };
     struct link_program program = *how;
     uv_loop_t loop;
 
-    program.command = (struct hf_strings){ .items = command, .count = 3 };
+    program.command = (struct hf_strings){ .items = words, .count = count };
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     ck_assert_int_eq(link_program_start(&loop, &program, on_ended, &ran.process), HF_OK);
     if (kills)
@@ -44,6 +44,11 @@ static void run(const char *script, const struct link_program *how, bool kills)
     ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     ck_assert(ran.ended);
+}
+
+static void run(const char *script, const struct link_program *how, bool kills)
+{
+    run_command((const char *[]){ "sh", "-c", script }, 3, how, kills);
 }
 
 static int open_text(const char *text)
@@ -95,6 +100,21 @@ START_TEST(without_input_there_is_none)
 }
 END_TEST
 
+/* As many as a launcher lets pass. */
+START_TEST(all_words_of_a_command_are_run)
+{
+    struct link_program how = { .input = -1, .uid = (uid_t)-1 };
+    const char *words[LINK_PROGRAM_WORDS] = { "sh", "-c", "[ \"$# ${60}\" = '60 last' ]",
+                                              "sh" };
+
+    for (size_t i = 4; i + 1 < LINK_PROGRAM_WORDS; i++)
+        words[i] = "word";
+    words[LINK_PROGRAM_WORDS - 1] = "last";
+    run_command(words, LINK_PROGRAM_WORDS, &how, false);
+    ck_assert_int_eq(ran.status, 0);
+}
+END_TEST
+
 START_TEST(it_is_killed_in_its_own_group)
 {
     struct link_program how = { .input = -1, .uid = (uid_t)-1 };
@@ -129,6 +149,7 @@ int main(void)
     tcase_add_test(t, it_finds_what_it_is_given_and_nothing_of_ours);
     tcase_add_test(t, it_runs_as_whom_it_is_told);
     tcase_add_test(t, without_input_there_is_none);
+    tcase_add_test(t, all_words_of_a_command_are_run);
     tcase_add_test(t, it_is_killed_in_its_own_group);
     tcase_add_test(t, what_is_not_there_cannot_be_started);
     return hft_suite_run("link/program", t, NULL);
