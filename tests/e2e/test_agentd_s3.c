@@ -411,6 +411,22 @@ START_TEST(the_last_five_are_kept)
 }
 END_TEST
 
+/* As another fleet would have made it: all but the last character says that it is ours. */
+static void leave_foreign(const char *answer, const char *name)
+{
+    char *text = read_file(answer), key[64], foreign[64];
+    const char *at = strstr(text, "\"key\":\"");
+    size_t last;
+
+    ck_assert_msg(at != NULL && sscanf(at, "\"key\":\"%63[a-z0-9]", key) == 1, "%s", text);
+    free(text);
+    last = strlen(key) - 1;
+    ck_assert_uint_ge(last, 26);
+    key[last] = key[last] == 'a' ? 'b' : 'a';
+    (void)snprintf(foreign, sizeof foreign, "%.40s%.20s", name, key + 26);
+    leave_object(foreign);
+}
+
 START_TEST(objects_that_no_checkpoint_names_are_removed)
 {
     pid_t agentd;
@@ -418,14 +434,17 @@ START_TEST(objects_that_no_checkpoint_names_are_removed)
     begin_leader();
     agentd = start_s3((const char *[]){ "--store-sweep", "1s", NULL }, EIGHT);
     await_line("kept", "yes");
+    /* In a list they stand before what is removed, one after the other. */
+    leave_object("not-ours");                      /* is not of a form that ours have */
+    leave_object("t0/01m7mdz33emvmymyz8bmbg7rdn"); /* does not say whose it is */
+    leave_foreign("body.answer", "t0/01m7mdz33emvmymyz8bmbg7rdp");
     leave_stray("body.answer", "t9");
     leave_stray("body.answer", "t1");
-    leave_object("t9/01m7mdz33emvmymyz8bmbg7rdn"); /* does not say whose it is */
-    leave_object("not-ours");                      /* nor is it of a form that ours have */
     await_count(count_objects, "01m7mdz22emvmymyz8bmbg0000", 0, "no leftovers");
     await_count(count_objects, "/default/t1/", 5, "what is named");
     ck_assert_int_eq(hft_bucket_objects(&bucket, "not-ours"), 1);
     ck_assert_int_eq(hft_bucket_objects(&bucket, "01m7mdz33emvmymyz8bmbg7rdn"), 1);
+    ck_assert_int_eq(hft_bucket_objects(&bucket, "01m7mdz33emvmymyz8bmbg7rdp"), 1);
     verify(0, "whole");
     (void)hft_etcdctl(&server, NULL, "del", "--prefix", ROOT "checkpoints/t1/", NULL);
     await_count(count_objects, "/default/t1/", 0, "nothing of t1");
