@@ -198,13 +198,13 @@ END_TEST
 
 /* Each has left the cgroup, and all but the first have lost their parent. What it has kept of
  * the agent: its parent; its session; its output; its environment; nothing, when only one agent
- * can have made it. */
+ * can have made it. Who has lost its parent is all that is left of an agent that crashes. */
 static const char *const LEAVERS[] = {
     BARE "setsid sh -c '" LEAVE COUNT("left") "'" SILENT " & wait",
-    "(" BARE "sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
-    "(" BARE "setsid sh -c '" LEAVE COUNT("left") "' &); sleep 1000",
-    "(setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
-    "(" BARE "setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
+    "(" BARE "sh -c '" LEAVE COUNT("left") "'" SILENT " &); exec sleep 1000",
+    "(" BARE "setsid sh -c '" LEAVE COUNT("left") "' &); exec sleep 1000",
+    "(setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); exec sleep 1000",
+    "(" BARE "setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); exec sleep 1000",
 };
 
 enum { NOTHING = sizeof LEAVERS / sizeof LEAVERS[0] - 1 };
