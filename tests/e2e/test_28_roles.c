@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "etcd/watch.h"
 #include "support/fleet.h"
 #include "support/pki.h"
 #include "support/proxy.h"
@@ -250,6 +251,57 @@ static void expect_verdict(const struct hft_outcome *outcome, bool allowed, cons
                       "%s", outcome->message);
 }
 
+/* A watch is refused on a stream that lives on: it is over, or sees what is to be seen. */
+static void on_watched(void *arg)
+{
+    ((struct hft_outcome *)arg)->done = true;
+}
+
+static void on_watch_events(size_t range, const Etcdserverpb__WatchResponse *message, bool last,
+                            void *arg)
+{
+    (void)range;
+    (void)message;
+    (void)last;
+    (void)arg;
+}
+
+static void on_watch_ended(int err, const char *message, void *arg)
+{
+    struct hft_outcome *outcome = arg;
+
+    outcome->done = true;
+    outcome->err = err;
+    (void)snprintf(outcome->message, sizeof outcome->message, "%s", message);
+}
+
+static void try_watch(struct hft_client *client, struct hf_key_range range, bool allowed)
+{
+    static const struct hf_watch_handler handler = { on_watched, on_watch_events,
+                                                     on_watch_ended };
+    struct hft_outcome outcome = { 0 };
+    struct hf_range_bounds bounds;
+    struct hf_watch *watch;
+
+    ck_assert_int_eq(hf_range_bounds_init(&bounds, &range), HF_OK);
+    ck_assert_int_eq(hf_watch_open(client->etcd,
+                                   &(struct hf_watch_config){
+                                       .ranges = &(struct hf_watch_range){ .bounds = &bounds },
+                                       .range_count = 1,
+                                       .probe_every = hft_patience(0),
+                                       .probe_timeout = hft_patience(0),
+                                       .pending_bytes = 1 << 20,
+                                       .handler = &handler,
+                                       .arg = &outcome },
+                                   &watch),
+                     HF_OK);
+    hft_await(client, &outcome, hft_patience(0));
+    expect_verdict(&outcome, allowed, "a watch", range.key.data);
+    if (outcome.err == HF_OK)
+        hf_watch_close(watch);
+    hf_range_bounds_done(&bounds);
+}
+
 static void try_key(struct hft_client *client, const char *key, unsigned may)
 {
     struct hft_outcome read = hft_read(client, key), put = { 0 }, gone = { 0 };
@@ -266,6 +318,52 @@ static void try_key(struct hft_client *client, const char *key, unsigned may)
                      HF_OK);
     hft_await(client, &gone, hft_patience(0));
     expect_verdict(&gone, (may & W) != 0, "a removal", key);
+    try_watch(client, (struct hf_key_range){ .key = hf_bytes_of(key) }, (may & R) != 0);
+}
+
+/* What one part of a transaction may not do, none of it does. */
+
+static const char MIXED[] = DATA "tasks/t/mixed";
+
+/* The part that is allowed, whoever has the role: a read, and a write where there are any. */
+static struct hf_txn *begin_mixed(bool writes)
+{
+    struct hf_txn *txn = hf_txn_new();
+
+    ck_assert_ptr_nonnull(txn);
+    hf_txn_then_range(txn, (struct hf_key_range){ .key = hf_bytes_of(HFT_ROOT "tasks/u") });
+    if (writes)
+        hf_txn_then_put(txn, hf_bytes_of(MIXED), hf_bytes_of("{}"), HF_NO_LEASE);
+    return txn;
+}
+
+static void expect_mixed(struct hft_client *client, struct hf_txn *txn, bool writes,
+                         bool allowed, const char *what, const char *key)
+{
+    struct hft_outcome outcome = hft_commit(client, txn, false);
+
+    expect_verdict(&outcome, allowed, what, key);
+    ck_assert_int_eq(hft_read(&fleet.hand, MIXED).count, allowed && writes ? 1 : 0);
+    (void)hft_delete(&fleet.hand, MIXED);
+}
+
+/* What is forbidden is so too where it is only compared, or not come to. */
+static void try_mixed(struct hft_client *client, const char *key, unsigned may, bool writes)
+{
+    struct hf_key_range range = { .key = hf_bytes_of(key) };
+    struct hf_txn *txn = begin_mixed(writes);
+
+    hf_txn_then_put(txn, range.key, hf_bytes_of("{}"), HF_NO_LEASE);
+    expect_mixed(client, txn, writes, (may & W) != 0, "a write beside others", key);
+    txn = begin_mixed(writes);
+    hf_txn_then_delete(txn, range);
+    expect_mixed(client, txn, writes, (may & W) != 0, "a removal beside others", key);
+    txn = begin_mixed(writes);
+    hf_txn_else_range(txn, range);
+    expect_mixed(client, txn, writes, (may & R) != 0, "a read beside others", key);
+    txn = begin_mixed(writes);
+    hf_txn_if_version(txn, range.key, HF_TXN_EQUAL, 0);
+    expect_mixed(client, txn, writes, (may & R) != 0, "a comparison", key);
 }
 
 static void try_range(struct hft_client *client, const char *prefix, bool allowed)
@@ -273,6 +371,8 @@ static void try_range(struct hft_client *client, const char *prefix, bool allowe
     struct hf_range_request request = { .range = { .key = hf_bytes_of(prefix), .prefix = true },
                                         .keys_only = true };
     struct hft_outcome outcome = { 0 };
+
+    try_watch(client, request.range, allowed);
 
     ck_assert_int_eq(hf_etcd_range(client->etcd, &request, hft_on_range, &outcome, NULL),
                      HF_OK);
@@ -309,17 +409,20 @@ static void try_role(size_t role)
     struct hft_cert cert = cert_of(ROLES[role]);
     struct hf_etcd_config cfg = config_of(&cert);
     bool submitter = strcmp(ROLES[role], "submitter") == 0;
+    bool viewer = strcmp(ROLES[role], "viewer") == 0;
     struct hft_client client;
 
     hft_client_open_with(&client, &cfg);
-    for (size_t k = 0; k < sizeof TABLE / sizeof TABLE[0]; k++)
+    for (size_t k = 0; k < sizeof TABLE / sizeof TABLE[0]; k++) {
         try_key(&client, TABLE[k].key, TABLE[k].may[role]);
+        try_mixed(&client, TABLE[k].key, TABLE[k].may[role], !viewer);
+    }
     try_range(&client, HFT_ROOT, !submitter);
     try_range(&client, HFT_ROOT "tasks/", true);
-    try_range(&client, DATA, strcmp(ROLES[role], "viewer") != 0);
+    try_range(&client, DATA, !viewer);
     try_range(&client, "/holdfast/", false);
     try_range(&client, "/", false);
-    try_leases(&client, !submitter && strcmp(ROLES[role], "viewer") != 0);
+    try_leases(&client, !submitter && !viewer);
     hft_client_close(&client);
     expect_output(script("roles.sh", ROLES[role], "user", "eve", "operator", NULL), 1,
                   "permission denied");
