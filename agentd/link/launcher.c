@@ -6,8 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/link/program.h"
 #include "base/alloc.h"
 #include "base/buf.h"
+
+/* That a probe is told, beside whom it asks for and that one's role. */
+enum { MOST_PROBED = LINK_PROGRAM_VARIABLES - 2 };
 
 static const struct hf_option TABLE[] = {
     {
@@ -269,6 +273,10 @@ static int check_launcher(struct link_launcher *launcher, struct hf_error *err)
             return rc;
         regfree(&pattern);
     }
+    if (launcher->detect.probe_command.count > 0 && launcher->parameters.count > MOST_PROBED)
+        return hf_error_set(err, HF_EINVAL,
+                            "parameters: at most %d where there is a probe.command",
+                            MOST_PROBED);
     rc = link_detect_check_names(&launcher->detect, &launcher->parameters, err);
     if (rc == HF_OK)
         rc = link_detect_complete(&launcher->detect, err);

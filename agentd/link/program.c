@@ -7,8 +7,6 @@
 
 #include "agentd/link/stray.h"
 
-enum { MOST_ENV = 128 };
-
 static void put(struct hf_strings strings, char **list, size_t most)
 {
     for (size_t i = 0; i < strings.count && i < most; i++)
@@ -19,7 +17,7 @@ int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_e
                        uv_process_t *process)
 {
     const char *places = getenv("PATH");
-    char *args[LINK_PROGRAM_WORDS + 1] = { NULL }, *env[MOST_ENV + 3] = { NULL };
+    char *args[LINK_PROGRAM_WORDS + 1] = { NULL }, *env[LINK_PROGRAM_VARIABLES + 3] = { NULL };
     char path[4096], mark[LINK_STRAY_MARK];
     uv_stdio_container_t input = { .flags = UV_INHERIT_FD, .data.fd = program->input };
     uv_process_options_t options = { .exit_cb = fn, .args = args, .env = env };
@@ -28,7 +26,7 @@ int link_program_start(uv_loop_t *loop, const struct link_program *program, uv_e
     link_stray_mark(process->data, mark);
     env[0] = path;
     env[1] = mark;
-    put(program->env, env + 2, MOST_ENV);
+    put(program->env, env + 2, LINK_PROGRAM_VARIABLES);
     put(program->command, args, LINK_PROGRAM_WORDS);
     options.file = args[0];
     options.flags =

@@ -9,7 +9,9 @@
 #include "base/err.h"
 #include "schema/config.h"
 
-#define LINK_PROGRAM_WORDS 64 /* of a command; more are refused with the launcher */
+/* More of them are refused with the launcher. */
+#define LINK_PROGRAM_WORDS     64  /* of a command */
+#define LINK_PROGRAM_VARIABLES 128 /* that it gets beside PATH */
 
 struct link_program {
     struct hf_strings command;

@@ -1,5 +1,6 @@
 /* What may run on a host: launchers, their parameters, and what their processes find. */
 #include "agentd/link/launcher.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "unit/link_files.h"
 
@@ -203,6 +204,32 @@ START_TEST(an_address_may_name_parameters)
 }
 END_TEST
 
+static int load_with_parameters(int count, const char *more)
+{
+    HF_CLEANUP_BUF struct hf_buf text = { 0 };
+
+    hf_buf_printf(&text, "name: w\ncommand: [true]\n%sparameters: [", more);
+    for (int i = 0; i < count; i++)
+        hf_buf_printf(&text, "p%d=x, ", i);
+    hf_buf_puts(&text, "]\n");
+    ck_assert_int_eq(text.err, HF_OK);
+    link_launcher_done(&launcher);
+    launcher = (struct link_launcher){ 0 };
+    return load(text.data);
+}
+
+/* Beside the names of the agent and its role. */
+START_TEST(who_probes_gets_all_parameters_or_there_are_too_many)
+{
+    static const char PROBED[] = "probe: {command: ['true']}\n";
+
+    ck_assert_int_eq(load_with_parameters(126, PROBED), HF_OK);
+    ck_assert_int_eq(load_with_parameters(127, ""), HF_OK);
+    expect_error(load_with_parameters(127, PROBED), HF_EINVAL,
+                 "parameters: at most 126 where there is a probe.command");
+}
+END_TEST
+
 START_TEST(a_mistake_is_named)
 {
     expect_error(load(MISTAKES[_i].text), MISTAKES[_i].err, MISTAKES[_i].sentence);
@@ -322,6 +349,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_launcher_is_read);
     tcase_add_test(t, a_command_may_have_as_many_words_as_are_run);
+    tcase_add_test(t, who_probes_gets_all_parameters_or_there_are_too_many);
     tcase_add_test(t, a_launcher_says_how_its_agents_are_judged);
     tcase_add_test(t, a_launcher_says_how_nudges_reach_its_agents);
     tcase_add_test(t, a_nudge_is_a_line_whatever_its_text);

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -115,6 +116,23 @@ START_TEST(all_words_of_a_command_are_run)
 }
 END_TEST
 
+START_TEST(all_variables_are_there)
+{
+    static char texts[LINK_PROGRAM_VARIABLES][16];
+    const char *env[LINK_PROGRAM_VARIABLES];
+    struct link_program how = { .env = { .items = env, .count = LINK_PROGRAM_VARIABLES },
+                                .input = -1,
+                                .uid = (uid_t)-1 };
+
+    for (int i = 0; i < LINK_PROGRAM_VARIABLES; i++) {
+        (void)snprintf(texts[i], sizeof texts[i], "P%d=x", i);
+        env[i] = texts[i];
+    }
+    run("[ $(env | grep -c '^P[0-9]*=x$') = 128 ]", &how, false);
+    ck_assert_int_eq(ran.status, 0);
+}
+END_TEST
+
 START_TEST(it_is_killed_in_its_own_group)
 {
     struct link_program how = { .input = -1, .uid = (uid_t)-1 };
@@ -150,6 +168,7 @@ int main(void)
     tcase_add_test(t, it_runs_as_whom_it_is_told);
     tcase_add_test(t, without_input_there_is_none);
     tcase_add_test(t, all_words_of_a_command_are_run);
+    tcase_add_test(t, all_variables_are_there);
     tcase_add_test(t, it_is_killed_in_its_own_group);
     tcase_add_test(t, what_is_not_there_cannot_be_started);
     return hft_suite_run("link/program", t, NULL);
