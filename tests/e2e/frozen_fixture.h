@@ -14,7 +14,8 @@ struct cast {
     const char *more; /* ... another command, and whatever else its launcher says */
 };
 
-static const char *host_ttl; /* of the next host; NULL: 10s */
+static const char *host_ttl;       /* of the next host; NULL: 10s */
+static const char *host_more = ""; /* of its configuration */
 
 static inline hf_ms now(void)
 {
@@ -111,8 +112,8 @@ static inline void write_host(const char *host, const struct cast *all, size_t c
                        all[i].agent);
     }
     (void)snprintf(text, sizeof text,
-                   "host: %s\nttl: %s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n", host,
-                   host_ttl != NULL ? host_ttl : "10s", launchers, agents);
+                   "host: %s\nttl: %s\nlog.level: debug\nlaunchers: [%s]\nagents: [%s]\n%s",
+                   host, host_ttl != NULL ? host_ttl : "10s", launchers, agents, host_more);
     (void)snprintf(name, sizeof name, "%s/agentd.yaml", host);
     write_file(name, text);
 }

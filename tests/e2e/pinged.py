@@ -7,7 +7,10 @@ What it does instead, or from its third ping on, is its first argument:
     busy       announces that it is busy for a while, answers nothing meanwhile, and goes on
     brief      says all that there is to say, announces it for three seconds, and answers nothing
                any more
-    rest STATE announces that state without an end, and answers nothing any more
+    rest STATE [SECONDS]
+               announces that state, without an end or for so long, and answers nothing any more
+    mute       answers no ping any more, but says what it does
+    beat       sends heartbeats instead
     longer     announces at SIGUSR1 that it is busy for a second, then that it is parked
     parent     has a child in a session of its own, and an orphan that is nobody's child
     late       answers one ping not at all, the next one after half a second, and goes on
@@ -76,10 +79,13 @@ def block(*_):
     os.read(os.pipe()[0], 1)
 
 
-def announce_busy(seconds):
+def announce(state, seconds, **more):
     until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
-    post("/v1/state", {"state": "busy", "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                       "reason": "a tool runs"})
+    post("/v1/state", {"state": state, "until": until.strftime("%Y-%m-%dT%H:%M:%SZ"), **more})
+
+
+def announce_busy(seconds):
+    announce("busy", seconds, reason="a tool runs")
     say("busy")
 
 
@@ -98,9 +104,26 @@ def be_brief():
 
 
 def rest():
-    post("/v1/state", {"state": sys.argv[2]})
+    if len(sys.argv) > 3:
+        announce(sys.argv[2], int(sys.argv[3]))
+    else:
+        post("/v1/state", {"state": sys.argv[2]})
     say("resting")
     block()
+
+
+def mumble():
+    for times in range(1, 1000000):
+        post("/v1/activity", {"phase": "working"})
+        say("active", times)
+        time.sleep(0.5)
+
+
+def beat():
+    for times in range(1, 1000000):
+        post("/v1/heartbeat", {"status": "healthy"})
+        say("beat", times)
+        time.sleep(1)
 
 
 def announce_more(*_):
@@ -134,7 +157,7 @@ def lines():
 
 
 def listen():
-    turn = {"busy": be_busy, "brief": be_brief, "rest": rest, "claim": claim}
+    turn = {"busy": be_busy, "brief": be_brief, "rest": rest, "claim": claim, "mute": mumble}
     pings = 0
     stream = lines()
     for line in stream:
@@ -270,5 +293,7 @@ elif MODE in ("tcp", "grpc"):
     serve()
 elif MODE == "idle":
     idle()
+elif MODE == "beat":
+    beat()
 else:
     listen()

@@ -1,5 +1,6 @@
-/* Nobody is blamed for what agentd did not hear while it stood still itself: its link alone, or
- * all of it. Afterwards it judges as before. */
+/* Nobody is blamed for what agentd did not hear while it stood still itself: its link alone,
+ * all of it, or everybody as in a machine that was suspended. Afterwards it judges as before.
+ */
 #include "e2e/frozen_fixture.h"
 
 enum {
@@ -44,7 +45,7 @@ static void stand_still(const pid_t *pids, size_t count)
 
 START_TEST(nobody_is_blamed_for_what_agentd_did_not_hear)
 {
-    pid_t both[2];
+    pid_t all[COUNT + 2], *both = all + COUNT;
 
     host_ttl = "60s"; /* nobody is fenced meanwhile */
     both[0] = start_host("h1", ALL, COUNT, false);
@@ -52,11 +53,14 @@ START_TEST(nobody_is_blamed_for_what_agentd_did_not_hear)
         await_said("h1", ALL[i].agent, "pong 4");
     await_said("h1", "feeds", "fed 4");
     await_said("h1", "plain", "up");
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < COUNT; i++) {
         lives[i] = life_of(ALL[i].agent);
+        all[i] = pid_of(ALL[i].agent);
+    }
     both[1] = pid_in("h1/link.pid");
     stand_still(&both[1], 1);
     stand_still(both, 2);
+    stand_still(all, COUNT + 2);
     ck_assert_int_eq(kill(pid_of("usual"), SIGSTOP), 0);
     await("agents/usual/exit", "it is stopped by a signal");
     end_host("h1", both[0]);

@@ -4,7 +4,7 @@
 #include "e2e/frozen_fixture.h"
 #include "support/port.h"
 
-enum { LONG_S = 10, FOUND = 9 };
+enum { LONG_S = 10, FOUND = 13 };
 
 static struct hft_port tcp, grpc;
 static char by_tcp[100], by_grpc[100], tcp_mode[20], grpc_mode[20], failing[500], hanging[500];
@@ -25,6 +25,10 @@ static const struct {
     { { "grpc", grpc_mode, by_grpc }, "asked", SIGUSR1, "it answers that it does not serve" },
     { { "brief", "brief", "detect.profile: dev\n" }, "busy", 0, "2 pings" },
     { { "fed", "watchdog", "detect.watchdog: 2s\n" }, "fed 3", SIGSTOP, "no watchdog came" },
+    { { "beats", "beat", "detect.by: [heartbeat]\n" }, "beat 4", SIGSTOP, "no heartbeat came" },
+    { { "waits", "'rest', waiting, '3'", "detect.profile: dev\n" }, "resting", 0, "2 pings" },
+    { { "parks", "'rest', parked, '3'", "detect.profile: dev\n" }, "resting", 0, "2 pings" },
+    { { "drains", "'rest', draining, '3'", "detect.profile: dev\n" }, "resting", 0, "2 pings" },
     { { "waiting", "'rest', waiting", "detect.profile: dev\n" }, "resting", 0, NULL },
     { { "parked", "'rest', parked", "detect.profile: dev\n" }, "resting", 0, NULL },
     { { "draining", "'rest', draining", "detect.profile: dev\n" }, "resting", 0, NULL },
@@ -32,6 +36,7 @@ static const struct {
     { { "stopping", "stopping", "detect.watchdog: 2s\n" }, "blocking", 0, NULL },
     { { "relents", "relent", "detect: {watchdog: 2s, freeze: report}\n" }, "fed 1", 0, NULL },
     { { "own", "own", "detect.watchdog: 2s\n" }, "fed 2", 0, NULL },
+    { { "mute", "mute", "detect.profile: dev\n" }, "active 8", 0, NULL },
     { { "well", "ping", "detect.profile: dev\n" }, "pong 6", 0, NULL },
 };
 
@@ -68,6 +73,7 @@ static pid_t start_all(void)
     for (int i = 0; i < COUNT; i++)
         cast[i] = ALL[i].cast;
     host_ttl = "30s"; /* no fence while their link stands still */
+    host_more = "heartbeat: 1s\n";
     agentd = start_host("h1", cast, COUNT, geteuid() == 0);
     for (int i = 0; i < COUNT; i++) {
         await_said("h1", ALL[i].cast.agent, ALL[i].ready);
