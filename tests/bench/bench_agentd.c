@@ -88,7 +88,7 @@ struct figure {
 static void report(const struct figure *f)
 {
     double ratio = f->peer > 0 ? f->ours / f->peer : 0;
-    bool met = f->target <= 0 || ratio <= f->target;
+    bool met = f->target <= 0 || (f->peer > 0 && ratio <= f->target);
 
     if (as_json)
         printf("{\"name\":\"%s\",\"ours\":%.4f,\"peer\":%.4f,\"peerName\":\"%s\","
