@@ -96,6 +96,7 @@ START_TEST(one_that_holds_all_its_connections_holds_up_nobody_else)
 
     start_two(&agentd);
     await_line("agents/a1.log", "begun");
+    await("agents/a2/live", "\"pid\":");
     life = look("agents/a2/live").create_rev;
     await_line("served", "over");
     ck_assert_int_lt(count_descriptors(pid_in("link.pid")), MOST);

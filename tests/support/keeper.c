@@ -401,8 +401,9 @@ struct agentd_agent *hft_keeper_wait(struct hft_keeper *k, const char *instance,
         if (tree != NULL && tree->state == state)
             return tree;
         ck_assert_msg(hft_now() < until && hft_keeper_take(k, until - hft_now()),
-                      "%s is %s and not %s", instance,
+                      "%s is %s (wait status 0x%x) and not %s", instance,
                       tree == NULL ? "unknown" : agentd_state_name(tree->state),
+                      tree == NULL ? 0 : (unsigned)tree->exit.wait_status,
                       agentd_state_name(state));
     }
 }
