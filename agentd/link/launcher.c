@@ -195,9 +195,10 @@ static const struct hf_option TABLE[] = {
         .value = "PROGRAM,ARG,...",
         HF_OPTION_FIELD(STRINGS, struct link_launcher, nudge.command),
         .help = "The program that brings a nudge to it: it runs as the agent does, finds the "
-                "text on its stdin, HOLDFAST_AGENT, HOLDFAST_INCARNATION, HOLDFAST_TASK, "
-                "HOLDFAST_PID and HOLDFAST_NUDGE (the id) in its environment, and ends with "
-                "status 0 when it has done so. Up to three runs, until one has.",
+                "text on its stdin, HOLDFAST_AGENT, HOLDFAST_ROLE, HOLDFAST_NAMESPACE, "
+                "HOLDFAST_INCARNATION, HOLDFAST_TASK, HOLDFAST_PID and HOLDFAST_NUDGE (the id) "
+                "in its environment, and ends with status 0 when it has done so. Up to three "
+                "runs, until one has.",
     },
     {
         .key = "nudge.timeout",
