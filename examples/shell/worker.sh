@@ -9,13 +9,14 @@
 set -eu
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+asks= # curl, while it does
+trap 'kill "$asks" 2>/dev/null || :; wait; rm -rf "$scratch"' EXIT # no answer comes into it any more
 trap 'exit 0' TERM
 printf 'Authorization: Bearer %s\n' "$HOLDFAST_TOKEN" >"$scratch/token" # arguments are for all to see
 
 # call METHOD PATH [curl options]: leaves the status in $status, the body in $scratch/body. What
-# agentd cannot answer now is asked again, as is what came only in part. A shell hears a signal while it waits, but not while it
-# runs a command: told to end, it would not before an answer came.
+# agentd cannot answer now is asked again, as is what came only in part. A shell hears a signal
+# while it waits, but not while it runs a command: told to end, it would not before an answer came.
 call() {
     method=$1 path=$2
     shift 2
@@ -23,11 +24,13 @@ call() {
         curl -s -o "$scratch/body" -w '%{http_code}' --max-time 120 \
             --unix-socket "$HOLDFAST_SOCKET" -H "@$scratch/token" \
             -X "$method" "$@" "http://localhost$path" >"$scratch/status" &
-        if wait $!; then
+        asks=$!
+        if wait "$asks"; then
             status=$(cat "$scratch/status")
         else
             status=000
         fi
+        asks=
         case $status in
         '' | 000 | 503) sleep 0.2 ;;
         429) sleep 1 ;;
