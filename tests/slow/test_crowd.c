@@ -263,7 +263,6 @@ struct victim {
     enum fault fault;
     const struct person *person;
     pid_t pid;
-    bool beside_hog;
     hf_ms since, found, ended; /* ended: its exit was written */
     bool seen;                 /* we have seen that it was found */
     hf_ms stall;               /* that we saw until then, ... */
@@ -356,10 +355,8 @@ static void hang_some(struct victim *some, int count, bool beside_hog)
     hft_ticker_mark(&ticker);
     if (beside_hog)
         burn();
-    for (int i = 0; i < count; i++) {
-        some[i].beside_hog = beside_hog;
+    for (int i = 0; i < count; i++)
         hang(&some[i]);
-    }
     hft_wait_or_fail(is_over, &round, STEP_MS, "the ends of who hangs");
 }
 
@@ -405,8 +402,8 @@ static void take_finding(const struct hft_change *change, void *arg)
     }
 }
 
-/* What who computes waits for a processor beside a hog is not held against it, so it is found
- * later. */
+/* What who computes waits for a processor, beside a hog or other tests, is not held against it,
+ * so it is found later. */
 static void expect_found(struct victim *victim)
 {
     hf_ms took, lost;
@@ -414,7 +411,7 @@ static void expect_found(struct victim *victim)
     hft_history_each(&history, &server, take_finding, victim);
     took = victim->found - victim->since;
     lost = victim->stall;
-    if (victim->beside_hog && WORDS[victim->fault].computes)
+    if (WORDS[victim->fault].computes)
         lost += victim->waited - victim->waited_then;
     ck_assert_msg(victim->found != 0 && victim->ended != 0, "%s was not found", victim->name);
     ck_assert_msg(took <= FOUND_MS + lost, "%s after %lld ms, of which %lld were lost",
