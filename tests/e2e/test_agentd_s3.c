@@ -226,6 +226,7 @@ START_TEST(a_server_is_believed_by_its_certificate)
     hft_bucket_stop(&bucket);
     hft_bucket_start_tls(&bucket, dir.path, pki.server.cert, pki.server.key);
     authority = pki.ca;
+    ck_assert_int_eq(chmod(authority, 0644), 0);
     write_file("go", "");
     agentd = start_s3((const char *[]){ "--s3-cacert", pki.ca, NULL }, TWO);
     await_line("compared", "done");

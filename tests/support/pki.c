@@ -122,6 +122,7 @@ void hft_pki_init(struct hft_pki *pki)
 {
     *pki = (struct hft_pki){ 0 };
     hft_tempdir_init(&pki->dir);
+    ck_assert_int_eq(chmod(pki->dir.path, 0755), 0); /* certificates are for everybody */
     make_authority(pki);
     issue(pki, "server", DAY_S, "IP:127.0.0.1,IP:::1,DNS:localhost", &pki->server);
 }

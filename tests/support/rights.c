@@ -48,6 +48,8 @@ void hft_settle_nobody(const char *dir, const char *programs)
     hft_copy_program(path, dir, "bin/agentd");
     (void)snprintf(path, sizeof path, "%s/../libexec/holdfast/agentd-link", programs);
     hft_copy_program(path, dir, "libexec/holdfast/agentd-link");
+    (void)snprintf(path, sizeof path, "%s/../libexec/holdfast/agentd-s3", programs);
+    hft_copy_program(path, dir, "libexec/holdfast/agentd-s3");
 }
 
 const char *const *hft_nobody_env(void)
