@@ -4,9 +4,11 @@
 #include "e2e/frozen_fixture.h"
 #include "support/port.h"
 
-enum { LONG_S = 10, FOUND = 13 };
+enum { LONG_S = 10, FOUND = 14 };
 
 static struct hft_port tcp, grpc;
+static const char mixed[] = "detect: {profile: dev, by: [ping, probe, watchdog]}\n"
+                            "probe: {command: ['true'], every: 1s}\n";
 static char by_tcp[100], by_grpc[100], tcp_mode[20], grpc_mode[20], failing[500], hanging[500];
 
 /* The first of them hang, after the signal if there is one; the others are spared. */
@@ -29,6 +31,8 @@ static const struct {
     { { "waits", "'rest', waiting, '3'", "detect.profile: dev\n" }, "resting", 0, "2 pings" },
     { { "parks", "'rest', parked, '3'", "detect.profile: dev\n" }, "resting", 0, "2 pings" },
     { { "drains", "'rest', draining, '3'", "detect.profile: dev\n" }, "resting", 0, "2 pings" },
+    /* What answers from outside does not speak for who does not answer itself. */
+    { { "mixed", "ping", mixed }, "pong 6", SIGSTOP, "2 pings" },
     { { "waiting", "'rest', waiting", "detect.profile: dev\n" }, "resting", 0, NULL },
     { { "parked", "'rest', parked", "detect.profile: dev\n" }, "resting", 0, NULL },
     { { "draining", "'rest', draining", "detect.profile: dev\n" }, "resting", 0, NULL },
@@ -81,6 +85,7 @@ static pid_t start_all(void)
     }
     await_line("h1/agentd.log", "agent=fails good=true");
     await_line("h1/agentd.log", "agent=hangs good=true");
+    await_line("h1/agentd.log", "agent=mixed good=true");
     await_line("h1/agentd.log", "agent=tcp good=true");
     await_line("h1/agentd.log", "agent=grpc good=true");
     return agentd;
