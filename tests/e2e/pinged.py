@@ -14,12 +14,15 @@ What it does instead, or from its third ping on, is its first argument:
     longer     announces at SIGUSR1 that it is busy for a second, then that it is parked
     parent     has a child in a session of its own, and an orphan that is nobody's child
     late       answers one ping not at all, the next one after half a second, and goes on
+    moody      answers every other ping late, as a habit; then two not at all, and goes on
     deaf       does not listen any more
     claim      waits for a task, for nine seconds or as long as it says, and goes on
     submit     waits for the answer to a task that it submits at SIGUSR1
     watchdog   feeds a watchdog instead; SIGUSR1 says that it hangs
     relent     likewise, and goes on to feed it at SIGUSR2
     slow       feeds it every five seconds
+    uneven     feeds it early and late in turn, as a habit; then waits twice as long as before,
+               and goes on
     own        likewise, after it has set the watchdog to twenty
     extend     feeds it three times, and asks for a minute
     pause      feeds it three times, asks for eight seconds, and goes on after seven
@@ -166,7 +169,11 @@ def listen():
                 pings += 1
                 say("skipped")
                 continue
-            if pings == 6 and MODE == "late":
+            if MODE == "moody" and 10 <= pings < 12:
+                pings += 1
+                say("skipped")
+                continue
+            if (pings == 6 and MODE == "late") or (pings % 2 == 1 and MODE == "moody"):
                 say("thinking")
                 time.sleep(0.5)
             post("/v1/pong", {"id": json.loads(line[5:])["id"]})
@@ -235,7 +242,11 @@ def feed():
             notify(b"EXTEND_TIMEOUT_USEC=8000000")
             say("asked for time")
             time.sleep(7)
-        time.sleep(interval)
+        time.sleep(uneven(times) if MODE == "uneven" else interval)
+
+
+def uneven(times):
+    return 6.5 if times == 10 else 0.4 if times % 2 == 1 else 2.6
 
 
 def idle():
@@ -287,7 +298,7 @@ if MODE == "relent":
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
 if MODE == "parent":
     say("family", make_child(), make_orphan())
-if MODE in ("watchdog", "relent", "slow", "own", "extend", "pause", "stopping"):
+if MODE in ("watchdog", "relent", "slow", "uneven", "own", "extend", "pause", "stopping"):
     feed()
 elif MODE in ("tcp", "grpc"):
     serve()

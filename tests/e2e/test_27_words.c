@@ -4,7 +4,7 @@
 #include "e2e/frozen_fixture.h"
 #include "support/port.h"
 
-enum { LONG_S = 10, FOUND = 14 };
+enum { LONG_S = 10, FOUND = 16 };
 
 static struct hft_port tcp, grpc;
 static const char mixed[] = "detect: {profile: dev, by: [ping, probe, watchdog]}\n"
@@ -33,6 +33,9 @@ static const struct {
     { { "drains", "'rest', draining, '3'", "detect.profile: dev\n" }, "resting", 0, "2 pings" },
     /* What answers from outside does not speak for who does not answer itself. */
     { { "mixed", "ping", mixed }, "pong 6", SIGSTOP, "2 pings" },
+    /* Who is unpunctual by habit has been spared once before for what nobody else is. */
+    { { "moody", "moody", "detect.profile: dev\n" }, "pong 16", SIGSTOP, " pings" },
+    { { "uneven", "uneven", "detect.watchdog: 4s\n" }, "fed 12", SIGSTOP, "no watchdog came" },
     { { "waiting", "'rest', waiting", "detect.profile: dev\n" }, "resting", 0, NULL },
     { { "parked", "'rest', parked", "detect.profile: dev\n" }, "resting", 0, NULL },
     { { "draining", "'rest', draining", "detect.profile: dev\n" }, "resting", 0, NULL },
@@ -97,6 +100,15 @@ static void expect_found(const char *agent, const char *why)
     expect_in(key_of(agent, "exit"), why);
 }
 
+/* Whom habits have earned more of them than anybody else. */
+static void expect_more_pings(const char *agent)
+{
+    char *exit = look_whole(key_of(agent, "exit"));
+
+    ck_assert_msg(strstr(exit, " 2 pings") == NULL, "%s: %s", agent, exit);
+    free(exit);
+}
+
 /* Whoever is not ended for it may go on. */
 static void expect_taken_back(const char *agent)
 {
@@ -140,6 +152,7 @@ START_TEST(words_explain_what_they_say_and_no_more)
     }
     for (int i = 0; i < FOUND; i++)
         expect_found(ALL[i].cast.agent, ALL[i].why);
+    expect_more_pings("moody");
     expect_taken_back("relents");
     expect_spared();
     stop_link();

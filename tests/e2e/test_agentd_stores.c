@@ -206,6 +206,13 @@ START_TEST(a_body_that_nobody_waits_for_is_not_left_behind)
 }
 END_TEST
 
+/* To whoever agentd is. */
+static void give_to_agentd(const char *path)
+{
+    if (is_nobodys)
+        ck_assert_int_eq(chown(path, HFT_NOBODY, HFT_NOBODY), 0);
+}
+
 static bool is_gone(void *file)
 {
     char path[HFT_PATH_MAX + 100];
@@ -220,6 +227,7 @@ static void leave_file(const char *task, const char *name)
 
     (void)snprintf(path, sizeof path, "%s/checkpoints/%s", dir.path, task);
     ck_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+    give_to_agentd(path);
     (void)snprintf(beneath, sizeof beneath, "checkpoints/%s/%s", task, name);
     write_file(beneath, "left");
 }
@@ -330,6 +338,8 @@ static pid_t start_other(const char *store)
 
     (void)strncat(dir.path, "/other", sizeof dir.path - strlen(dir.path) - 1);
     ck_assert_int_eq(mkdir(dir.path, 0700), 0);
+    if (is_nobodys)
+        hft_settle_nobody(dir.path, NULL);
     (void)hft_put(&hand, "/holdfast/other/tasks/t2",
                   "{\"id\":\"t2\",\"role\":\"r1\",\"state\":\"pending\"}", HF_NO_LEASE);
     (void)hft_put(&hand, "/holdfast/other/pending/r1/t2", "{}", HF_NO_LEASE);
@@ -433,6 +443,7 @@ static void damage_file(enum damage damage, const char *key)
         (void)snprintf(away, sizeof away, "%s/away", dir.path);
         ck_assert_int_eq(rename(path, away), 0);
         ck_assert_int_eq(mkdir(path, 0700), 0);
+        give_to_agentd(path);
     } else if (damage == LOSE_BODY) {
         ck_assert_int_eq(unlink(path), 0);
     } else {
@@ -573,8 +584,10 @@ static bool mount_small_disk(const char *name)
     (void)snprintf(path, sizeof path, "%s/%s", dir.path, name);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     if (unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-        mount(name, path, "tmpfs", 0, "size=1m,mode=700") == 0)
+        mount(name, path, "tmpfs", 0, "size=1m,mode=700") == 0) {
+        give_to_agentd(path);
         return true;
+    }
     (void)printf("skipped: no disk can be made here: %s\n", strerror(errno));
     return false;
 }
@@ -653,17 +666,16 @@ static void fill_disk(const char *name, bool full)
 /* What it prints is lost; its work, its life and a link that has to be replaced are not. */
 START_TEST(a_full_state_directory_is_told_of_and_costs_no_agent)
 {
-    struct hft_program agentd = { 0 };
     char state[HFT_PATH_MAX + 32];
+    const char *flags[] = { "--state-dir", state, NULL };
+    pid_t agentd;
     hf_rev life;
 
     if (!mount_small_disk("state"))
         return;
     submit("t1", "r1", "x");
     (void)snprintf(state, sizeof state, "%s/state", dir.path);
-    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "run", "--name",
-                      "a1", "--role", "r1", "--host", "h1", "--state-dir", state, "--", "sh",
-                      "-c", PRINT_ON, dir.path, NULL);
+    agentd = start_with("a1", flags, (const char *[]){ "sh", "-c", PRINT_ON, dir.path, NULL });
     await("agents/a1/live", "\"pid\"");
     life = look("agents/a1/live").create_rev;
     fill_disk("state/filler", true);
@@ -679,8 +691,7 @@ START_TEST(a_full_state_directory_is_told_of_and_costs_no_agent)
     await_line("agentd.log", "event=state_written");
     await_line("state/agents/a1.log", "I print on");
     ck_assert_int_eq(look("agents/a1/live").create_rev, life);
-    (void)hft_program_stop(&agentd);
-    check_log();
+    (void)stop(agentd);
 }
 END_TEST
 
