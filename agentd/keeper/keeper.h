@@ -68,6 +68,7 @@ struct keeper_slot {
     bool shim_gone;
     size_t oom_from;    /* how many the kernel log had named before it was made */
     int64_t oom_before; /* how many of our cgroup were killed for memory before; -1: unknown */
+    int64_t oom_own_sample, oom_own_before; /* of its own: when looked at last, and before */
     struct keeper_stopped *stopped;
     size_t stopped_count, stopped_cap;
     int looks_due; /* without a find, after somebody was found outside its cgroup */
@@ -123,6 +124,7 @@ struct keeper {
     int oom_fd;            /* counts those of our cgroup; -1 */
     int64_t oom_sample;    /* that count, ... */
     int64_t oom_sampled;   /* ... as it was then */
+    size_t oom_next;       /* whose own cgroup is looked at next */
     bool oom_is_told;      /* the kernel log names them as we know them */
     int state_fd, lock_fd; /* the state directory, and its lock */
     int epoll_fd, signal_fd, fence_fd, kmsg_fd;

@@ -14,6 +14,7 @@ enum {
     OOM_PIDS = sizeof((struct keeper *)0)->oom_pids / sizeof(pid_t),
     RECORD_BYTES = 8192,
     RECORDS_MAX = 65536, /* more than any kernel keeps */
+    OWN_SAMPLES = 64,    /* of agents at a time */
 };
 
 /* The log has numbers of the first pid namespace. */
@@ -110,12 +111,27 @@ void keeper_oom_begin(struct keeper *k, struct keeper_slot *s)
     k->oom_sampled = keeper_now();
 }
 
+/* The next of them, in turn. */
+static void sample_own(struct keeper *k)
+{
+    for (size_t i = 0; i < OWN_SAMPLES && i < k->slot_count; i++) {
+        struct keeper_slot *s = k->slots[k->oom_next++ % k->slot_count];
+
+        s->oom_own_before = s->oom_own_sample;
+        s->oom_own_sample = keeper_oom_count(s);
+    }
+}
+
 /* Who was counted so long ago was somebody's child, and says nothing of who ends now. */
 void keeper_oom_sample(struct keeper *k)
 {
     int64_t now = keeper_now();
 
-    if (k->oom_is_told || now - k->oom_sampled < SAMPLE_AFTER)
+    if (now - k->oom_sampled < SAMPLE_AFTER)
+        return;
+    k->oom_sampled = now;
+    sample_own(k);
+    if (k->oom_is_told)
         return;
     for (size_t i = 0; i < k->slot_count; i++) {
         struct keeper_slot *s = k->slots[i];
@@ -124,7 +140,12 @@ void keeper_oom_sample(struct keeper *k)
             s->oom_before = k->oom_sample;
     }
     k->oom_sample = count_all(k);
-    k->oom_sampled = now;
+}
+
+/* One of its own cgroup was killed lately. */
+static bool own_cgroup_says_so(const struct keeper_slot *s)
+{
+    return keeper_oom_count(s) > s->oom_own_before;
 }
 
 /* Where the log cannot be read: one more of the cgroup that it shares with us was killed
@@ -145,7 +166,7 @@ bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s)
     /* So ends a shell whose last program was killed, and only its own cgroup can tell of that:
      * the log has a number that nobody has any more. */
     if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL)
-        return keeper_oom_count(s) > 0;
+        return own_cgroup_says_so(s);
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         return false;
     bool is_whole = read_kernel_log(k);
@@ -154,5 +175,5 @@ bool keeper_oom_killed(struct keeper *k, struct keeper_slot *s)
     /* A count of its cgroup may be of a child that was killed before. */
     if (k->oom_is_told && is_whole)
         return false;
-    return keeper_oom_count(s) > 0 || shared_cgroup_says_so(k, s);
+    return own_cgroup_says_so(s) || shared_cgroup_says_so(k, s);
 }

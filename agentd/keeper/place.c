@@ -12,14 +12,15 @@
 const char *agentd_find_option(char *const *argv, const char *option)
 {
     size_t len = strlen(option);
+    const char *found = NULL;
 
     for (char *const *arg = argv + 1; *arg != NULL && strcmp(*arg, "--") != 0; arg++) {
         if (strcmp(*arg, option) == 0)
-            return arg[1];
-        if (strncmp(*arg, option, len) == 0 && (*arg)[len] == '=')
-            return *arg + len + 1;
+            found = arg[1];
+        else if (strncmp(*arg, option, len) == 0 && (*arg)[len] == '=')
+            found = *arg + len + 1;
     }
-    return NULL;
+    return found;
 }
 
 /* Each `agentd run` has a directory of its own, named after its agent. */

@@ -106,6 +106,32 @@ START_TEST(a_wrapper_whose_worker_runs_out_of_it_tells_so)
 }
 END_TEST
 
+/* Of whom nobody tells but the count of its own cgroup, as above: a child that was killed long
+ * before says nothing of who kills the agent, or its last program, now. */
+START_TEST(who_has_lost_a_child_for_memory_is_not_killed_for_it_later)
+{
+    const struct agentd_agent *a;
+
+    ck_assert(unlink("/dev/kmsg") == 0 || errno == ENOENT);
+    ck_assert(hft_keeper_begin(k, HFT_KEEPER_CGROUP));
+    run("a", "i1", "tail /dev/zero; echo $? > $D/one; exec sleep 1000", MAX_BYTES);
+    run("b", "i2",
+        "tail /dev/zero; echo $? > $D/two; until [ -e $D/go ]; do sleep 0.1; done; "
+        "sh -c 'kill -9 $$'; exit $?",
+        MAX_BYTES);
+    hft_keeper_wait_file(k, "one");
+    hft_keeper_wait_file(k, "two");
+    hft_keeper_pass_renewals(k);
+    ck_assert_int_eq(kill(hft_keeper_tree(k, "i1")->pid, SIGKILL), 0);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_msg(a->exit.causes == 0, "%s", a->exit.evidence);
+    hft_keeper_make_file(k, "go");
+    a = hft_keeper_wait(k, "i2", AGENTD_STATE_ENDED);
+    ck_assert_msg(a->exit.causes == 0, "%s", a->exit.evidence);
+    hft_keeper_done(k);
+}
+END_TEST
+
 START_TEST(behind_a_shim_the_cgroup_that_is_shared_tells)
 {
     char number[32];
@@ -129,6 +155,7 @@ int main(void)
     tcase_add_loop_test(t, a_wrapper_whose_worker_runs_out_of_it_tells_so, 0, 1);
     tcase_add_test(t, without_it_its_own_cgroup_tells);
     tcase_add_loop_test(t, a_wrapper_whose_worker_runs_out_of_it_tells_so, 1, 2);
+    tcase_add_test(t, who_has_lost_a_child_for_memory_is_not_killed_for_it_later);
     tcase_add_test(t, behind_a_shim_the_cgroup_that_is_shared_tells);
     return hft_suite_run("guest: memory", t, NULL);
 }

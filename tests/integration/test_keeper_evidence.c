@@ -81,17 +81,6 @@ static void put_into_cage(pid_t pid)
     ck_assert_int_eq(write_cage("cgroup.procs", number), 0);
 }
 
-static void make_file(const struct hft_keeper *k, const char *name)
-{
-    char path[HFT_PATH_MAX + 16];
-    int fd;
-
-    (void)snprintf(path, sizeof path, "%s/%s", k->dir.path, name);
-    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    ck_assert_int_ge(fd, 0);
-    (void)close(fd);
-}
-
 /* Root reads it in the kernel's log, by the number of the process. Nobody may not: it is told
  * by the count of a cgroup v1 that the keeper is in as well. Should the cage not hold, the
  * limit of the process itself ends it with a status. */
@@ -112,7 +101,7 @@ START_TEST(who_is_killed_for_memory_is_told_from_who_is_killed)
                        "exec tail /dev/zero");
     put_into_cage(a->pid);
     other = hft_keeper_run(k, "b", "i2", "sleep 1000")->pid;
-    make_file(k, "go");
+    hft_keeper_make_file(k, "go");
     a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
     ck_assert_msg(WIFSIGNALED(a->exit.wait_status), "%s", a->exit.evidence);
     ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
@@ -129,9 +118,7 @@ END_TEST
  * not held against whoever kills the agent later. */
 START_TEST(who_has_lost_a_child_for_memory_is_not_killed_for_it_later)
 {
-    enum { RENEWALS = 3, APART_MS = 5100 };
     struct hft_keeper *k = &keepers[HFT_KEEPER_NOBODY];
-    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE } };
     pid_t pid;
 
     if (!make_cage("memory") || !hft_keeper_begin(k, HFT_KEEPER_NOBODY))
@@ -145,11 +132,7 @@ START_TEST(who_has_lost_a_child_for_memory_is_not_killed_for_it_later)
               ->pid;
     hft_keeper_wait_file(k, "eaten");
     ck_assert_int_eq(hft_keeper_number(k, "eaten"), 128 + SIGKILL);
-    for (int i = 0; i < RENEWALS; i++) {
-        lease.head.id = ++k->last_id;
-        ck_assert_uint_eq(hft_keeper_raw(k, &lease, sizeof lease), AGENTD_CODE_OK);
-        hft_pass_until(hft_now() + APART_MS);
-    }
+    hft_keeper_pass_renewals(k);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert_uint_eq(hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED)->exit.causes, 0);
     hft_keeper_done(k);

@@ -460,6 +460,29 @@ void hft_keeper_wait_file(struct hft_keeper *k, const char *file)
     hft_wait_or_fail(has_number, &(struct file_wait){ k, file }, LONG_MS, file);
 }
 
+void hft_keeper_make_file(const struct hft_keeper *k, const char *file)
+{
+    char path[HFT_PATH_MAX + 64];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/%s", k->dir.path, file);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+}
+
+void hft_keeper_pass_renewals(struct hft_keeper *k)
+{
+    enum { RENEWALS = 3, APART_MS = 5100 };
+    struct agentd_lease lease = { .head = { .length = sizeof lease, .type = AGENTD_LEASE } };
+
+    for (int i = 0; i < RENEWALS; i++) {
+        lease.head.id = ++k->last_id;
+        ck_assert_uint_eq(hft_keeper_raw(k, &lease, sizeof lease), AGENTD_CODE_OK);
+        hft_pass_until(hft_now() + APART_MS);
+    }
+}
+
 static bool is_stopped(void *arg)
 {
     return hft_process_state(*(const pid_t *)arg) == 'T';

@@ -119,6 +119,10 @@ void hft_keeper_pause_link(struct hft_keeper *k);
 long hft_keeper_number(struct hft_keeper *k, const char *file);
 void hft_keeper_wait_file(struct hft_keeper *k, const char *file);
 bool hft_keeper_has_file(const struct hft_keeper *k, const char *file);
+void hft_keeper_make_file(const struct hft_keeper *k, const char *file);
+
+/* Lets renewals pass for so long that who was killed for memory before was killed long ago. */
+void hft_keeper_pass_renewals(struct hft_keeper *k);
 
 /* Where cgroup v2 is mounted; false: nowhere. */
 bool hft_keeper_find_cgroups(char *ret_path, size_t size);
