@@ -285,7 +285,7 @@ static const char *check_agent(const void *data, size_t rest)
         !is_text(m->exit.output, sizeof m->exit.output))
         return "a text is not valid";
     if (m->state > AGENTD_STATE_ENDED || m->fence > AGENTD_FENCE_HOLD || m->gone > 1 ||
-        m->blob_len != rest)
+        m->blob_len != rest || m->blob_len > AGENTD_BLOB_MAX)
         return "state, fence or length is out of range";
     return NULL;
 }

@@ -94,8 +94,10 @@ static int32_t owner_behind_shims(const struct search *search,
 {
     const struct keeper *k = search->keeper;
 
+    /* Who was there before us, of whoever became us, is nobody's business here. */
     if (process->ppid == k->pid)
-        return is_stray(k, process->pid) ? OWNER_STRAY : OWNER_NONE;
+        return process->start_time >= k->born && is_stray(k, process->pid) ? OWNER_STRAY
+                                                                           : OWNER_NONE;
     for (size_t i = 0; i < k->slot_count; i++) {
         if (is_shim_of(k->slots[i], process->ppid))
             return (int32_t)i;

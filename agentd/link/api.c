@@ -257,6 +257,9 @@ static int listen_there(struct link_api *api, struct hf_error *err)
                                    .on_end = on_end,
                                    .arg = api };
 
+    /* The directory is ours alone: whoever has put something there, or listens there, is none
+     * of us. */
+    (void)unlink(api->path);
     (void)snprintf(address, sizeof address, "unix:%s", api->path);
     return hf_httpd_new(&api->agent->link->loop, &cfg, &api->httpd, err);
 }
@@ -275,12 +278,8 @@ static int let_pass(const struct link_api *api, struct hf_error *err)
     return HF_OK;
 }
 
-static int give(struct link_api *api, struct hf_error *err)
+static int give(struct link_api *api, uid_t user, struct hf_error *err)
 {
-    const struct link_user *other =
-        link_settings_find_user(api->agent->link->settings, api->agent->spec);
-    uid_t user = other != NULL ? other->uid : geteuid();
-
     if (user == api->user)
         return HF_OK;
     if (chown(api->path, user, (gid_t)-1) != 0)
@@ -306,13 +305,13 @@ static void open_notify(struct link_api *api)
                     HF_STR("why", err.text));
 }
 
-int link_api_open(struct link_agent *agent, struct hf_error *err)
+int link_api_open(struct link_agent *agent, uid_t user, struct hf_error *err)
 {
     struct link_api *api;
     int rc;
 
     if (agent->api != NULL)
-        return give(agent->api, err);
+        return give(agent->api, user, err);
     api = hf_calloc(1, sizeof *api);
     if (api == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
@@ -332,7 +331,7 @@ int link_api_open(struct link_agent *agent, struct hf_error *err)
     open_notify(api);
     if (agent->link->runner != NULL)
         link_notify_begin(api->notify);
-    return give(api, err);
+    return give(api, user, err);
 }
 
 void link_api_begin(struct link *link)

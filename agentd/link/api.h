@@ -8,8 +8,8 @@
 #include "agentd/link/link.h"
 
 /* Listens on <state-dir>/agents/<agent>.sock, if it does not already, and gives the socket to
- * the user whom the launcher of its spec names. */
-int link_api_open(struct link_agent *agent, struct hf_error *err) HF_MUST_CHECK;
+ * the user that its process runs as. HF_EEXIST: something is there that cannot be removed. */
+int link_api_open(struct link_agent *agent, uid_t user, struct hf_error *err) HF_MUST_CHECK;
 void link_api_close(struct link_agent *agent);
 /* There is somebody to hear what the agents say, and we are READY: the keeper may be given what
  * must outlive us. */

@@ -301,8 +301,8 @@ static void on_file(int err, const char *text, struct hf_bytes content, int file
 static void put_file(struct link_call *call, const char *path)
 {
     struct link *link = call->process->agent->link;
-    const struct link_user *user =
-        link_settings_find_user(link->settings, call->process->agent->spec);
+    struct link_user room;
+    const struct link_user *user = link_process_get_user(call->process, &room);
     struct link_path_limits limits = { .read = link_store_get_read_max(link->store),
                                        .max = link_store_get_file_max(link->store) };
     struct loan *loan;

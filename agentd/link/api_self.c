@@ -41,8 +41,8 @@ void link_call_self(struct link_call *call)
         return;
     ttl = duration_of(view.ttl);
     self.agent = call->process->who.agent;
-    if (call->process->agent->spec != NULL)
-        self.role = call->process->agent->spec->role;
+    if (link_process_get_spec(call->process) != NULL)
+        self.role = link_process_get_spec(call->process)->role;
     if (view.registered) {
         incarnation.lease_id = view.life.lease;
         incarnation.create_revision = view.life.create_rev;

@@ -34,10 +34,10 @@ static hf_ms now_of(const struct link_process *process)
  * launcher says now. NULL: nobody knows any more. */
 static const struct link_detect *find_detect(const struct link_process *process)
 {
-    const struct link_agent *agent = process->agent;
+    const Holdfast__V1__Spec *spec = link_process_get_spec(process);
     const struct link_launcher *launcher =
-        agent->spec != NULL
-            ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
+        spec != NULL
+            ? link_settings_find_launcher(process->agent->link->settings, spec->launcher)
             : NULL;
 
     if (process->judged.kept != NULL)
@@ -273,7 +273,7 @@ static int find_target(struct link_process *process, const struct link_detect *d
 {
     static const Holdfast__V1__Spec none = HOLDFAST__V1__SPEC__INIT;
     const Holdfast__V1__Spec *spec =
-        process->agent->spec != NULL ? process->agent->spec : &none;
+        link_process_get_spec(process) != NULL ? link_process_get_spec(process) : &none;
     struct hf_error err = { "out of memory" };
     int rc = link_detect_find_target(detect, spec, &cfg->target, &err);
 
@@ -471,6 +471,7 @@ static hf_ms look_at(struct link_process *process, const struct hf_tilt_view *us
 
     if (process->state != AGENTD_STATE_RUNNING || process->frozen_at != 0) {
         hf_detector_begin_anew(detector, now); /* it was not its own doing */
+        link_evidence_done(process);           /* nor is it asked */
         count_missed_beats(process, false, now);
         return now + TICK_MS;
     }

@@ -547,6 +547,19 @@ static int open_parts(struct link *link)
     return rc == HF_EIO && link->settings->store_dir != NULL ? HF_EINVAL : rc;
 }
 
+/* Its socket is for whom its process runs as, and that is not changed by new settings. */
+static int open_api(struct link_agent *agent, struct hf_error *err)
+{
+    const struct link_process *process = agent->processes;
+    const struct link_user *user;
+    struct link_user room;
+
+    while (process->gone && process->next != NULL)
+        process = process->next;
+    user = link_process_get_user(process, &room);
+    return link_api_open(agent, user != NULL ? user->uid : geteuid(), err);
+}
+
 static int open_apis(struct link *link)
 {
     int rc = HF_OK;
@@ -555,7 +568,13 @@ static int open_apis(struct link *link)
     for (struct link_agent *agent = link->agents; agent != NULL && rc == HF_OK;
          agent = agent->next) {
         if (agent->processes != NULL)
-            rc = link_api_open(agent, &link->why);
+            rc = open_api(agent, &link->why);
+        if (rc == HF_EEXIST) { /* one that makes that impossible costs nobody else anything */
+            HF_LOG_ERROR("no_socket", HF_STR("agent", agent->name),
+                         HF_STR("why", link->why.text),
+                         HF_STR("next", "its process is not heard of"));
+            rc = HF_OK;
+        }
     }
     return rc;
 }

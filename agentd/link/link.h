@@ -64,6 +64,10 @@ struct link_process {
     bool report_waits; /* for that */
     bool leaving;      /* it said goodbye; why is in leave_text */
     struct agentd_exit exit;
+    Holdfast__V1__Spec *spec; /* that it was made of; NULL: nobody knows any more */
+    bool has_user;            /* it is known as whom it was made: */
+    uid_t uid;
+    gid_t gid;
     hf_ms frozen_at; /* 0: it runs */
     char token[LINK_TOKEN_BYTES];
     struct link_bucket requests;
@@ -86,7 +90,8 @@ struct link_agent {
     struct link_agent *next;
     struct link *link;
     char name[AGENTD_NAME_BYTES];
-    Holdfast__V1__Spec *spec; /* configured, or that its process was made of; may be NULL */
+    Holdfast__V1__Spec
+        *spec; /* configured, or that its last process was made of; may be NULL */
     bool configured;
     bool started;                   /* this agentd has let a process of it go */
     bool spec_written;              /* ... or has seen its spec in etcd */
@@ -199,6 +204,11 @@ bool link_process_tell_receipt(struct link_process *process, const struct hf_rec
 void link_process_speaks(struct link_process *process);
 /* The one that the node follows, or NULL. */
 struct link_process *link_process_get_current(const struct link_agent *agent);
+/* What it was made of, and as whom it runs, whatever the settings say by now; as far as that is
+ * known. No user: it runs as we do. `room` is for the answer. */
+const Holdfast__V1__Spec *link_process_get_spec(const struct link_process *process);
+const struct link_user *link_process_get_user(const struct link_process *process,
+                                              struct link_user *room);
 
 /* remember.c */
 /* Has the keeper remember what the next link has to know of the process; whoever leaves is

@@ -18,17 +18,24 @@ static int make_token(char ret_token[LINK_TOKEN_BYTES])
     return rc;
 }
 
-static int keep_spec(struct link_agent *agent, const Holdfast__V1__Spec *spec)
+static int keep_spec(Holdfast__V1__Spec **kept, const Holdfast__V1__Spec *spec)
 {
     ProtobufCMessage *copy;
     int rc = hf_json_copy(&spec->base, &copy);
 
     if (rc != HF_OK)
         return rc;
-    if (agent->spec != NULL)
-        hf_json_free(&agent->spec->base);
-    agent->spec = (Holdfast__V1__Spec *)copy;
+    if (*kept != NULL)
+        hf_json_free(&(*kept)->base);
+    *kept = (Holdfast__V1__Spec *)copy;
     return HF_OK;
+}
+
+static void keep_user(struct link_process *process, const struct link_launcher *launcher)
+{
+    process->has_user = true;
+    process->uid = launcher->user != NULL ? launcher->as.uid : geteuid();
+    process->gid = launcher->user != NULL ? launcher->as.gid : getegid();
 }
 
 /* What every agent finds in its environment, in one piece of memory. */
@@ -57,7 +64,7 @@ static struct hf_strings fill_env(const struct link_process *process,
     const char *const values[] = { link_api_get_path(process->agent->api),
                                    process->token,
                                    process->who.agent,
-                                   process->agent->spec->role,
+                                   process->spec->role,
                                    process->agent->link->settings->common.namespace,
                                    link_api_get_notify_path(process->agent->api) };
     size_t count = sizeof names / sizeof names[0] - (values[5] == NULL ? 1 : 0);
@@ -85,7 +92,7 @@ static uint32_t flags_of(const struct link *link, const struct link_launcher *la
 static int spawn(struct link_process *process, const struct link_launcher *launcher)
 {
     struct link *link = process->agent->link;
-    const Holdfast__V1__Spec *spec = process->agent->spec;
+    const Holdfast__V1__Spec *spec = process->spec;
     char here[AGENTD_PATH_BYTES];
     struct own_env own;
     struct link_spawn message = { .who = &process->who,
@@ -114,13 +121,16 @@ static int make_process(struct link_agent *agent, const struct link_launcher *la
     int rc = link_launcher_check(launcher, act->spec, err);
 
     if (rc == HF_OK)
-        rc = link_api_open(agent, err);
+        rc = link_api_open(agent, launcher->user != NULL ? launcher->as.uid : geteuid(), err);
     if (rc != HF_OK)
         return rc;
     process = link_process_add(agent, act->instance_id);
     if (process == NULL)
         return HF_ENOMEM;
-    rc = link_judged_begin(&process->judged, &launcher->detect);
+    keep_user(process, launcher);
+    rc = keep_spec(&process->spec, act->spec);
+    if (rc == HF_OK)
+        rc = link_judged_begin(&process->judged, &launcher->detect);
     if (rc == HF_OK)
         rc = make_token(process->token);
     if (rc == HF_OK)
@@ -145,7 +155,7 @@ int link_process_make(struct link *link, const struct hf_intent_process *act,
     if (launcher == NULL)
         return hf_error_set(err, HF_ENOENT, "this host has no launcher %s",
                             act->spec->launcher);
-    if (agent == NULL || keep_spec(agent, act->spec) != HF_OK)
+    if (agent == NULL || keep_spec(&agent->spec, act->spec) != HF_OK)
         return HF_ENOMEM;
     return make_process(agent, launcher, act, err);
 }

@@ -263,11 +263,13 @@ static struct hf_strings fill_env(const struct link_process *process,
     char incarnation[24], pid[16];
     const char *const names[] = { "AGENT", "ROLE", "NAMESPACE", "INCARNATION",
                                   "TASK",  "PID",  "NUDGE" };
-    const char *const values[] = {
-        agent->name, agent->spec->role, agent->link->settings->common.namespace,
-        incarnation, inquiry->task,     pid,
-        inquiry->id
-    };
+    const char *const values[] = { agent->name,
+                                   link_process_get_spec(process)->role,
+                                   agent->link->settings->common.namespace,
+                                   incarnation,
+                                   inquiry->task,
+                                   pid,
+                                   inquiry->id };
 
     (void)snprintf(incarnation, sizeof incarnation, "%" PRId64,
                    link_process_incarnation(process));
@@ -352,10 +354,10 @@ static void begin_hook(struct link_process *process)
 
 static const struct link_launcher *find_launcher(const struct link_process *process)
 {
-    const struct link_agent *agent = process->agent;
+    const Holdfast__V1__Spec *spec = link_process_get_spec(process);
 
-    return agent->spec != NULL
-               ? link_settings_find_launcher(agent->link->settings, agent->spec->launcher)
+    return spec != NULL
+               ? link_settings_find_launcher(link_of(process)->settings, spec->launcher)
                : NULL;
 }
 
@@ -409,6 +411,12 @@ static void begin(struct link_process *process, const Holdfast__V1__Health__Inqu
     (void)snprintf(nudge->receipt.id, sizeof nudge->receipt.id, "%s", inquiry->id);
 }
 
+/* What is remembered of it has a line of its own. */
+static bool is_usable(const Holdfast__V1__Health__Inquiry *inquiry)
+{
+    return strlen(inquiry->id) < HF_RECEIPT_ID && strpbrk(inquiry->id, " \t\r\n") == NULL;
+}
+
 void link_nudge_look(struct link_process *process)
 {
     const Holdfast__V1__Health__Inquiry *inquiry;
@@ -419,8 +427,7 @@ void link_nudge_look(struct link_process *process)
         return;
     hand_in(process);
     inquiry = find_inquiry(process);
-    if (inquiry == NULL || strlen(inquiry->id) >= HF_RECEIPT_ID ||
-        process->state != AGENTD_STATE_RUNNING)
+    if (inquiry == NULL || !is_usable(inquiry) || process->state != AGENTD_STATE_RUNNING)
         return;
     begin(process, inquiry);
     launcher = find_launcher(process);

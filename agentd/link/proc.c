@@ -417,7 +417,7 @@ void link_proc_stack(pid_t pid, struct hf_buf *ret)
     }
 }
 
-/* All processes, as far as they find room: the kernel need not know who is whose child. */
+/* All processes, as far as they find room: the kernel need not list who is whose child. */
 struct others {
     size_t count;
     struct {
@@ -454,8 +454,7 @@ static void describe_child(pid_t pid, struct hf_buf *ret)
                       line.name, (int)pid, (int)line.parent, line.state);
 }
 
-/* Breadth first, so that of a deep tree the nearest are found. */
-size_t link_proc_find_below(pid_t pid, bool deep, pid_t *ret_pids, size_t max)
+static size_t find_among_all(pid_t pid, bool deep, pid_t *ret_pids, size_t max)
 {
     HF_CLEANUP_FREE struct others *others = find_others();
     size_t count = 0;
@@ -468,6 +467,44 @@ size_t link_proc_find_below(pid_t pid, bool deep, pid_t *ret_pids, size_t max)
                 ret_pids[count++] = others->list[j].pid;
         }
     }
+    return count;
+}
+
+/* The children of all its threads. False: it is gone, or the kernel does not list them. */
+static bool add_listed(pid_t pid, pid_t *pids, size_t *count, size_t max)
+{
+    char path[64], text[TEXT], *rest;
+    const struct dirent *entry;
+    bool is_listed = false;
+    DIR *threads;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    threads = opendir(path);
+    while (threads != NULL && (entry = readdir(threads)) != NULL) {
+        (void)snprintf(path, sizeof path, "/proc/%d/task/%ld/children", (int)pid,
+                       strtol(entry->d_name, NULL, 10));
+        if (!read_text(path, text, sizeof text))
+            continue;
+        is_listed = true;
+        rest = text;
+        for (long child; *count < max && (child = strtol(rest, &rest, 10)) > 0;)
+            pids[(*count)++] = (pid_t)child;
+    }
+    if (threads != NULL)
+        (void)closedir(threads);
+    return is_listed;
+}
+
+/* Breadth first, so that of a deep tree the nearest are found. To look at every process of a
+ * machine for one of them takes long, where there are many of both. */
+size_t link_proc_find_below(pid_t pid, bool deep, pid_t *ret_pids, size_t max)
+{
+    size_t count = 0;
+
+    if (!add_listed(pid, ret_pids, &count, max))
+        return find_among_all(pid, deep, ret_pids, max);
+    for (size_t i = 0; deep && i < count; i++)
+        (void)add_listed(ret_pids[i], ret_pids, &count, max);
     return count;
 }
 

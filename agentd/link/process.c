@@ -70,7 +70,29 @@ void link_process_let(struct link_process *process)
         return;
     link_resume_forget(process);
     link_judged_done(&process->judged);
+    if (process->spec != NULL)
+        hf_json_free(&process->spec->base);
     free(process);
+}
+
+const Holdfast__V1__Spec *link_process_get_spec(const struct link_process *process)
+{
+    return process->spec != NULL ? process->spec : process->agent->spec;
+}
+
+const struct link_user *link_process_get_user(const struct link_process *process,
+                                              struct link_user *room)
+{
+    const struct link_user *user =
+        link_settings_find_user(process->agent->link->settings, link_process_get_spec(process));
+
+    if (!process->has_user || (user != NULL && user->uid == process->uid))
+        return user;
+    if (process->uid == geteuid())
+        return NULL;
+    /* In which other groups it was is not known any more: it gets nothing by them. */
+    *room = (struct link_user){ .uid = process->uid, .gid = process->gid };
+    return room;
 }
 
 struct link_process *link_process_get_current(const struct link_agent *agent)

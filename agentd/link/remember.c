@@ -8,12 +8,13 @@
 #include "base/log.h"
 #include "schema/json.h"
 
-/* Of a process: its token, its first life, what it was asked, whether it leaves, how it is
- * judged, and the spec that it was made of, each on a line of its own. */
+/* Of a process: its token, as whom it runs, its first life, what it was asked, whether it
+ * leaves, how it is judged, and the spec that it was made of, each on a line of its own. */
 
 #define BORN   "born "
 #define LEAVES "leave "
 #define NUDGE  "nudge "
+#define USER   "user "
 
 static void put_leave(const struct link_process *process, struct hf_buf *blob)
 {
@@ -42,14 +43,16 @@ bool link_remember(struct link_process *process)
     HF_CLEANUP_BUF struct hf_buf blob = { .limit = AGENTD_BLOB_MAX };
 
     hf_buf_printf(&blob, "%s\n", process->token);
+    if (process->has_user)
+        hf_buf_printf(&blob, USER "%" PRIu32 " %" PRIu32 "\n", (uint32_t)process->uid,
+                      (uint32_t)process->gid);
     if (process->born != 0)
         hf_buf_printf(&blob, BORN "%" PRId64 "\n", process->born);
     put_nudge(process, &blob);
     put_leave(process, &blob);
     link_judged_format(&process->judged, &blob);
     /* A spec that does not fit is in etcd, too. */
-    if (process->agent->spec != NULL &&
-        hf_json_encode(&process->agent->spec->base, &blob) != HF_OK)
+    if (process->spec != NULL && hf_json_encode(&process->spec->base, &blob) != HF_OK)
         HF_LOG_WARN("spec_too_long", HF_STR("agent", process->who.agent));
     if (blob.data == NULL)
         return false;
@@ -84,13 +87,27 @@ static void read_leave(struct link_process *process, const char *line, size_t le
     hf_json_free(message);
 }
 
-static void read_spec(struct link_agent *agent, const char *text)
+/* An agent that is not configured any more is what its process was made of. */
+static void read_spec(struct link_process *process, const char *text)
 {
+    struct link_agent *agent = process->agent;
     ProtobufCMessage *spec;
 
-    if (agent->spec == NULL && hf_json_decode(&holdfast__v1__spec__descriptor, text,
-                                              strlen(text), NULL, &spec, NULL) == HF_OK)
+    if (process->spec != NULL || hf_json_decode(&holdfast__v1__spec__descriptor, text,
+                                                strlen(text), NULL, &spec, NULL) != HF_OK)
+        return;
+    process->spec = (Holdfast__V1__Spec *)spec;
+    if (agent->spec == NULL && hf_json_copy(&process->spec->base, &spec) == HF_OK)
         agent->spec = (Holdfast__V1__Spec *)spec;
+}
+
+static void read_user(struct link_process *process, const char *line)
+{
+    uint32_t uid, gid;
+
+    process->has_user = sscanf(line, "%" SCNu32 " %" SCNu32, &uid, &gid) == 2;
+    process->uid = process->has_user ? uid : 0;
+    process->gid = process->has_user ? gid : 0;
 }
 
 void link_remember_read(struct link_process *process, const char *blob)
@@ -106,6 +123,8 @@ void link_remember_read(struct link_process *process, const char *blob)
         len = strcspn(line, "\n");
         if (strncmp(line, BORN, strlen(BORN)) == 0)
             process->born = strtoll(line + strlen(BORN), NULL, 10);
+        else if (strncmp(line, USER, strlen(USER)) == 0)
+            read_user(process, line + strlen(USER));
         else if (strncmp(line, NUDGE, strlen(NUDGE)) == 0)
             link_nudge_parse(&process->nudge, line + strlen(NUDGE));
         else if (strncmp(line, LEAVES, strlen(LEAVES)) == 0)
@@ -114,7 +133,7 @@ void link_remember_read(struct link_process *process, const char *blob)
             (void)link_judged_read(&process->judged, line, len);
         line += len;
     }
-    read_spec(process->agent, line);
+    read_spec(process, line);
 }
 
 /* Of all agents. */

@@ -82,7 +82,7 @@ static int remove_odd(struct link_sweep *sweep, const struct link_store_name *na
 {
     struct link_store *store = sweep->link->store;
 
-    if (!was_odd(sweep, name) || link_store_get_drops(store) >= MOST_DROPS)
+    if (link_store_get_drops(store) >= MOST_DROPS || !was_odd(sweep, name))
         return link_store_files_add(&sweep->odd, name);
     link_store_drop(store, name->task, sweep->store, name->key, 0);
     return HF_OK;

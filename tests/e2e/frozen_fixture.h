@@ -16,6 +16,8 @@ struct cast {
 
 static const char *host_ttl;       /* of the next host; NULL: 10s */
 static const char *host_more = ""; /* of its configuration */
+static const char *own_of = "";    /* an agent that says beside its launcher ... */
+static const char *own_text = "";  /* ... this */
 
 static inline hf_ms now(void)
 {
@@ -90,8 +92,8 @@ static inline void write_cast(const char *host, const struct cast *one)
     ck_assert_uint_lt((size_t)len, sizeof text);
     (void)snprintf(name, sizeof name, "%s/%s-launcher.yaml", host, one->agent);
     write_file(name, text);
-    (void)snprintf(text, sizeof text, "name: %s\nrole: r1\nlauncher: %s\n", one->agent,
-                   one->agent);
+    (void)snprintf(text, sizeof text, "name: %s\nrole: r1\nlauncher: %s\n%s", one->agent,
+                   one->agent, strcmp(one->agent, own_of) == 0 ? own_text : "");
     (void)snprintf(name, sizeof name, "%s/%s.yaml", host, one->agent);
     write_file(name, text);
 }

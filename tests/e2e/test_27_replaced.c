@@ -1,6 +1,7 @@
 /* A link that is replaced takes along how the agents are judged: nobody is ended by what it
  * never agreed to, and who hangs meanwhile is found by the next one. */
 #include "e2e/frozen_fixture.h"
+#include "support/port.h"
 
 static bool has_another_link(void *arg)
 {
@@ -77,6 +78,84 @@ START_TEST(a_new_link_judges_as_the_old_one_did_and_finds_who_hangs)
 }
 END_TEST
 
+/* It asks for a file that only root may read, whenever it is told to. */
+#define READER                                                                                 \
+    "command: [sh, -c, '" CURL "-d \"{}\" http://localhost/v1/tasks/claim; "                   \
+    "until [ -e %s/go ]; do sleep 0.1; done; echo; " CURL                                      \
+    "-T - -H \"Content-Type: application/json\" "                                              \
+    "http://localhost/v1/tasks/t1/checkpoint <%s/request; echo; exec sleep 600']\n"
+
+static void write_secret(void)
+{
+    char path[300], text[400];
+
+    write_file("secret", "what only root may know");
+    (void)snprintf(path, sizeof path, "%s/secret", dir.path);
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    (void)snprintf(text, sizeof text, "{\"path\":\"%s\"}", path);
+    write_file("request", text);
+}
+
+static void settle_again(pid_t agentd, const struct cast *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        write_cast("h1", &all[i]);
+    ck_assert_int_eq(kill(agentd, SIGHUP), 0);
+    hft_wait_or_fail(has_another_link, &(int){ 2 }, STEP_MS, "another link");
+    /* What is waited for is new. */
+    write_file("h1/agents/owned.log", "");
+    write_file("h1/agents/asked.log", "");
+}
+
+/* As whom it runs, at what address it is asked: new settings are for who is started by them. */
+START_TEST(what_a_process_was_made_of_stays_until_its_end)
+{
+    char reader[1200], mode[20], own[40], other[40];
+    struct hft_port port, unused;
+    hf_rev lives[3];
+    pid_t agentd;
+
+    if (geteuid() != 0 || hft_is_nobodys(false))
+        return; /* then agents run as their agentd does, always */
+    hft_port_take(&port);
+    hft_port_take(&unused);
+    (void)snprintf(reader, sizeof reader, "user: nobody\n" READER, dir.path, dir.path);
+    (void)snprintf(mode, sizeof mode, "tcp, %d", port.number);
+    (void)snprintf(own, sizeof own, "parameters: [port=%d]\n", port.number);
+    (void)snprintf(other, sizeof other, "parameters: [port=%d]\n", unused.number);
+    static const char asked[] = "parameters: ['port=[0-9]+']\n"
+                                "probe: {address: 'tcp://127.0.0.1:${port}', every: 1s}\n";
+    const struct cast all[] = { { "owned", "ping", "user: nobody\ndetect.profile: dev\n" },
+                                { "reads", NULL, reader },
+                                { "asked", mode, asked } };
+    const struct cast changed[] = { { "owned", "ping", "" },
+                                    { "reads", NULL, strstr(reader, "command") },
+                                    { "asked", mode, asked } };
+
+    write_secret();
+    submit("t1", "r1", "x");
+    own_of = "asked";
+    own_text = own;
+    agentd = start_host("h1", all, 3, false);
+    await("tasks/t1", "\"agent\":\"reads\"");
+    await_said("h1", "owned", "pong 4");
+    await_line("h1/agentd.log", "agent=asked good=true");
+    for (int i = 0; i < 3; i++)
+        lives[i] = life_of(all[i].agent);
+    own_text = other;
+    settle_again(agentd, changed, 3);
+    await_said("h1", "owned", "pong"); /* who may not speak any more is soon taken for frozen */
+    await_said("h1", "asked", "asked");
+    write_file("go", "");
+    await_said("h1", "reads", "secret: Permission denied");
+    for (int i = 0; i < 3; i++)
+        ck_assert_msg(life_of(all[i].agent) == lives[i], "%s is another one", all[i].agent);
+    end_host("h1", agentd);
+    hft_port_release(&port);
+    hft_port_release(&unused);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("replaced");
@@ -84,5 +163,6 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 240);
     tcase_add_test(t, a_new_link_judges_as_the_old_one_did_and_finds_who_hangs);
+    tcase_add_test(t, what_a_process_was_made_of_stays_until_its_end);
     return hft_suite_run("e2e: replaced", t, NULL);
 }

@@ -68,6 +68,9 @@ static void on_agent(const struct agentd_agent *told, const char *blob, void *ar
     link_remember_read(&process, blob);
     fuzz_must(is_text(process.token, sizeof process.token) &&
               is_text(process.leave_text, sizeof process.leave_text));
+    if (process.spec != NULL)
+        hf_json_free(&process.spec->base);
+    link_judged_done(&process.judged);
     if (agent.spec != NULL)
         hf_json_free(&agent.spec->base);
     agent.spec = NULL;
