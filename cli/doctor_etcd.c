@@ -15,19 +15,41 @@ struct asked {
     int64_t ttl_s;
 };
 
+enum { NEVER = 10000 }; /* behind every release that there is */
+
 /* Faults of etcd that matter here, and the releases that mend them. Holdfast allows for all but
- * the last, which only certificates help against. */
+ * those around the roles, which only whoever gives out certificates can. */
 static const struct {
     int fixed[3]; /* in 3.4, 3.5 and 3.6: the first release without it */
+    bool around_roles;
     const char *what;
 } FAULTS[] = {
-    { { 31, 13, 0 }, "a leader whose disk stood still revokes every lease (etcd#15247)" },
+    { { 31, 13, 0 },
+      false,
+      "a leader whose disk stood still revokes every lease (etcd#15247)" },
     { { 36, 18, 0 },
+      false,
       "watches can lose events around a compaction (etcd#17529, #18089, #19179)" },
-    { { 38, 23, 5 }, "a lease that is gone can be answered as renewed (etcd#20813)" },
+    { { 38, 23, 5 }, false, "a lease that is gone can be answered as renewed (etcd#20813)" },
     { { 42, 28, 9 },
-      "anyone may grant, renew and list leases although authentication is on "
-      "(CVE-2026-33413): demand client certificates" },
+      true,
+      "a transaction within a transaction reads and writes every key, whatever the role "
+      "(CVE-2026-33343)" },
+    { { 42, 28, 9 },
+      true,
+      "leases, alarms and compaction are open to everyone whom etcd lets in "
+      "(CVE-2026-33413)" },
+    { { 44, 30, 11 },
+      true,
+      "a put in a transaction shows the value before it, and may use any lease, whatever the "
+      "role (CVE-2026-44283)" },
+    { { NEVER, 33, 14 },
+      true,
+      "whoever may read a key can watch all keys behind it (CVE-2026-73499)" },
+    { { NEVER, NEVER, 0 },
+      true,
+      "while it is full, or said to be, everyone may delete every key and turn authentication "
+      "off (etcd#22386)" },
 };
 
 /* "3.4.23", and what may follow. */
@@ -45,6 +67,28 @@ static bool parse_version(const char *text, int ret[3])
     return true;
 }
 
+static void tell_faults(struct doctor *doctor, int minor, int patch)
+{
+    bool around_roles = false;
+
+    for (size_t i = 0; i < sizeof FAULTS / sizeof FAULTS[0]; i++) {
+        int fixed = FAULTS[i].fixed[minor - 4];
+
+        if (patch >= fixed)
+            continue;
+        around_roles = around_roles || FAULTS[i].around_roles;
+        if (fixed == NEVER)
+            doctor_found(doctor, DOCTOR_WARNING, "etcd 3.%d: %s", minor, FAULTS[i].what);
+        else
+            doctor_found(doctor, DOCTOR_WARNING, "etcd before 3.%d.%d: %s", minor, fixed,
+                         FAULTS[i].what);
+    }
+    if (around_roles)
+        doctor_found(doctor, DOCTOR_WARNING,
+                     "roles do not bind in this etcd: give certificates only to whom you trust "
+                     "with all of it, and take 3.6.14 or later");
+}
+
 static void examine_version(struct doctor *doctor, const char *version)
 {
     int v[3];
@@ -58,10 +102,7 @@ static void examine_version(struct doctor *doctor, const char *version)
                      version);
         return;
     }
-    for (size_t i = 0; i < sizeof FAULTS / sizeof FAULTS[0]; i++)
-        if (v[2] < FAULTS[i].fixed[v[1] - 4])
-            doctor_found(doctor, DOCTOR_WARNING, "etcd before 3.%d.%d: %s", v[1],
-                         FAULTS[i].fixed[v[1] - 4], FAULTS[i].what);
+    tell_faults(doctor, v[1], v[2]);
 }
 
 static void on_status(const struct hf_status_result *result, void *arg)

@@ -44,7 +44,8 @@
  * may read), a session of their own, and no other descriptor.
  *
  * Not for the wire between machines or versions of different layout: `version` in HELLO and
- * READY must be equal, and a link that cannot speak the keeper's version says so and exits. */
+ * READY must be equal, and a link that cannot speak the keeper's version says so and exits. The
+ * link that it would follow asks before it goes (agentd/link/successor.h). */
 #ifndef AGENTD_KEEPER_PROTOCOL_H
 #define AGENTD_KEEPER_PROTOCOL_H
 

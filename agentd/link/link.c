@@ -8,6 +8,7 @@
 #include "agentd/link/api.h"
 #include "agentd/link/resume.h"
 #include "agentd/link/stray.h"
+#include "agentd/link/successor.h"
 #include "agentd/link/sweep.h"
 #include "agentd/link/upgrade.h"
 #include "agentd/link/verify.h"
@@ -430,24 +431,55 @@ static void on_prepare(uv_prepare_t *prepare)
 
 /* The keeper. */
 
+static void refuse(const struct link *link, const char *why)
+{
+    HF_LOG_ERROR("not_reloaded", HF_STR("why", why),
+                 HF_STR("next", "everything stays as it is"));
+    link_upgrade_refuse(link_channel_get_hello(link->channel)->state_dir, why);
+}
+
 /* The next link gets the files as they are now, and has our lease and our agents: what did not
  * change is not touched. With a mistake in them there would be none, so it is looked for first.
  */
-static void reload(const struct link *link)
+static void give_way(const struct link *link, const char *release)
 {
     struct hf_error err = { "" };
     LINK_CLEANUP_KEPT struct link_kept kept = { 0 };
 
     link_kept_begin(&kept);
     if (link_settings_check_again(link->settings, link_kept_get_files(&kept), &err) != HF_OK) {
-        HF_LOG_ERROR("not_reloaded", HF_STR("why", err.text),
-                     HF_STR("next", "everything stays as it is"));
-        link_upgrade_refuse(link_channel_get_hello(link->channel)->state_dir, err.text);
+        refuse(link, err.text);
         return;
     }
     link_kept_leave(&kept);
-    HF_LOG_INFO("reloading", HF_STR("next", "another link goes on with the new settings"));
+    HF_LOG_INFO("reloading", HF_STR("version", release),
+                HF_STR("next", "another link goes on with the new settings"));
     _Exit(AGENTD_LINK_AGAIN);
+}
+
+static void on_successor(int err, const char *text, void *arg)
+{
+    struct link *link = arg;
+
+    link->asks_successor = false;
+    if (link->stopping || link->over)
+        return;
+    if (err == HF_OK)
+        give_way(link, text);
+    else
+        refuse(link, text);
+}
+
+static void reload(struct link *link)
+{
+    uint32_t version = link_channel_get_hello(link->channel)->version;
+
+    if (link->asks_successor)
+        return; /* the files are read after the answer, as they are then */
+    link->asks_successor =
+        link_successor_ask(&link->loop, version, on_successor, link) == HF_OK;
+    if (!link->asks_successor)
+        refuse(link, "the link that is installed cannot be asked for its version");
 }
 
 static void on_signal(int number, void *arg)

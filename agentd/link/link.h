@@ -136,6 +136,7 @@ struct link {
     uint64_t last_token;
     enum hf_lease_state lease_state;
     bool was_ready, dirty, memo_due;
+    bool asks_successor; /* which version it speaks */
 
     int stop_signal; /* that the agents are asked to end with */
     bool stopping;   /* nothing begins any more, and etcd is told that the host leaves */

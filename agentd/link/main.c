@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agentd/keeper/place.h"
 #include "agentd/link/link.h"
+#include "agentd/link/successor.h"
 #include "agentd/link/trial.h"
 #include "agentd/link/upgrade.h"
 #include "base/alloc.h"
@@ -189,6 +191,15 @@ static void ask_for_threads(void)
         (void)putenv(pool);
 }
 
+/* Whoever would give way to us asks. Nothing else is looked at: the settings are not ours. */
+static int print_protocol(void)
+{
+    bool fine =
+        printf("%d %s\n", AGENTD_PROTOCOL_VERSION, HOLDFAST_VERSION) > 0 && fflush(stdout) == 0;
+
+    return fine ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct link_settings settings = { .argc = argc, .argv = argv };
@@ -199,6 +210,8 @@ int main(int argc, char **argv)
     LINK_CLEANUP_KEPT struct link_kept kept = { 0 };
     int rc;
 
+    if (argc == 2 && strcmp(argv[1], LINK_SUCCESSOR_QUESTION) == 0)
+        return print_protocol();
     hf_secret_protect();
     hf_alloc_tune();
     ask_for_threads();

@@ -67,7 +67,7 @@ START_TEST(a_full_and_slow_one_is_told_of)
     hft_cli(&report, server.endpoint, "doctor", NULL);
     expect("warning the shortest lease that etcd grants is 12 s");
     expect("% of the quota of 32 MiB are used: when it is full, etcd refuses every write");
-    expect_no("alarm");
+    expect_no("raises an alarm");
     hft_output_done(&report);
     hft_etcd_fill(&server);
     hft_cli(&report, server.endpoint, "doctor", NULL);

@@ -32,19 +32,23 @@ static void say(const char *words)
 }
 
 /* Links are started by a script: they wait while the file `wait` is there, and are broken while
- * `broken` is. */
+ * `broken` is. Who asks for their version gets what `speaks` does, and while that is there
+ * none can begin, as one of another version cannot. */
 static const char *const *begin_scripted_links(void)
 {
     static char variable[500];
     static const char *list[8];
-    char path[400], script[1200];
+    char path[400], script[2400];
     size_t count = 0;
 
     (void)snprintf(script, sizeof script,
-                   "#!/bin/sh\ncd %s\necho $$ >>starts\n"
+                   "#!/bin/sh\ncd %s\n"
+                   "if test \"$1\" = --protocol; then\n"
+                   "test -e speaks && exec sh ./speaks\nexec %s \"$@\"\nfi\n"
+                   "echo $$ >>starts\ntest -e speaks && exit 1\n"
                    "while test -e wait; do sleep 0.02; done\n"
                    "test -e broken && exit 7\nexec %s \"$@\"\n",
-                   dir.path, link_program());
+                   dir.path, link_program(), link_program());
     write_file("link", script);
     (void)snprintf(path, sizeof path, "%s/link", dir.path);
     ck_assert_int_eq(chmod(path, 0755), 0);
@@ -155,6 +159,48 @@ START_TEST(an_upgrade_to_a_link_that_cannot_begin_says_so)
 }
 END_TEST
 
+static void expect_refusal(const char *speaks, const char *why)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    write_file("speaks", speaks);
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_msg(output.status == 1 && strstr(output.err, why) != NULL, "%d: %s%s",
+                  output.status, output.out, output.err);
+}
+
+/* Neither the agent nor anybody else notices; when the right one is there it can come. */
+START_TEST(a_link_that_the_keeper_could_not_speak_to_is_not_let_come)
+{
+    pid_t agentd = start_sleeper(), link = pid_in("link.pid");
+    struct hft_outcome before = look("agents/a1/live"), after;
+    HFT_CLEANUP_OUTPUT struct hft_output output;
+
+    expect_refusal("echo 999 9.9.9\n", "(9.9.9) speaks version 999, the keeper that runs "
+                                       "version 1: restart agentd at a quiet time");
+    expect_refusal("echo unknown option >&2\nexit 2\n",
+                   "does not say which version it speaks (status 2)");
+    expect_refusal("echo hello\n", "does not say which version it speaks");
+    expect_refusal("exec sleep 600\n", "did not say within 10 s");
+    after = look("agents/a1/live");
+    ck_assert_int_eq(pid_in("link.pid"), link);
+    ck_assert(!has_started_links(&(int){ 2 }));
+    ck_assert_int_eq(after.mod_rev, before.mod_rev);
+    ck_assert_int_eq(after.lease, before.lease);
+
+    remove_file("speaks");
+    hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
+                    hft_sanitizer_env(), &output);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+    await_link(2);
+    after = look("agents/a1/live");
+    ck_assert_int_eq(after.create_rev, before.create_rev);
+    ck_assert_int_eq(after.lease, before.lease);
+    (void)stop(agentd);
+}
+END_TEST
+
 static bool is_stopped(void *arg)
 {
     return hft_process_state(*(const pid_t *)arg) == 'T';
@@ -188,6 +234,7 @@ int main(void)
     tcase_add_test(stories, a_program_that_speaks_as_to_systemd_notices_no_link);
     tcase_add_test(stories, an_upgrade_is_done_when_the_new_link_is_ready);
     tcase_add_test(stories, an_upgrade_to_a_link_that_cannot_begin_says_so);
+    tcase_add_test(stories, a_link_that_the_keeper_could_not_speak_to_is_not_let_come);
     tcase_add_test(stories, an_upgrade_replaces_a_link_that_hangs);
     return hft_suite_run("agentd: one link after another", stories, NULL);
 }

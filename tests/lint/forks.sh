@@ -6,7 +6,7 @@ set -euo pipefail
 
 MAKERS='fork|_Fork|vfork|clone|clone3|forkpty|daemon|posix_spawnp?|system|popen|wordexp|uv_spawn'
 EXCEPTIONS='agentd-link\.dir/(\./)?link/program\.c\.o: uv_spawn$|controller\.dir/(\./)?alert\.c\.o: uv_spawn$|holdfast\.dir/(\./)?children\.c\.o: fork$'
-EXCEPTIONS+='|agentd-link\.dir/(\./)?link/s3\.c\.o: uv_spawn$'
+EXCEPTIONS+='|agentd-link\.dir/(\./)?link/(s3|successor)\.c\.o: uv_spawn$'
 
 makers=$(nm --print-file-name --undefined-only --format=posix "$@" |
     sed -nE "s/^(.*): ($MAKERS) U.*/\1: \2/p")
