@@ -106,6 +106,16 @@ static void protect(struct keeper *k)
     take_precedence(k);
 }
 
+/* Whoever is our child already, of whoever became us, is told from those that we make by when
+ * it began, and the kernel counts hundredths of a second. */
+static void let_time_pass(void)
+{
+    siginfo_t info;
+
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+        (void)usleep(20000);
+}
+
 static int begin(struct keeper *k)
 {
     struct keeper_process first;
@@ -125,6 +135,7 @@ static int begin(struct keeper *k)
     keeper_state_recover(k);
     keeper_cgroup_init(k);
     protect(k);
+    let_time_pass();
     if ((rc = keeper_scribe_start(k)) < 0)
         return rc;
     if (keeper_read_stat(k->scribe, &first))

@@ -57,6 +57,7 @@ enum node_registration {
 enum node_op {
     OP_NONE,
     OP_HOST,
+    OP_RECORD,
     OP_SPEC,
     OP_START,
     OP_REFUSE,
@@ -373,6 +374,7 @@ struct hf_node {
 
     struct node_flight host_flight;
     int64_t host_rev; /* create revision of hosts/<me>/live under our lease; 0: not there */
+    bool host_told;   /* etcd has the record as it is to be, or had it since we began */
     int64_t host_lease;
     int64_t host_old_lease; /* the one before: its key may be seen for a moment longer */
     int64_t host_wait_rev;

@@ -29,7 +29,7 @@ enum hf_guard {
 /* The rows of the table of transactions (core/rows.h), and what others compare beside it. */
 /* clang-format off */
 #define HF_ROW_MAP(X)                                                                          \
-    X(SUBMIT) X(JOIN) X(SPEC)                                                                  \
+    X(SUBMIT) X(JOIN) X(HOST) X(SPEC)                                                          \
     X(START_BY_COMMAND) X(BOOT_START) X(REJOIN) X(LOCAL_RESTART) X(EXTERNAL_START) X(SUCCEED)  \
     X(REAP) X(CLAIM) X(TASK) X(RELEASE) X(CHECKPOINT) X(REPORT) X(END) X(ADOPT)                \
     X(RESET) X(ORDER) X(PROMOTE) X(DEMOTE) X(REFUSE) X(WITHDRAW) X(TAKE_BACK) X(REVIEW)        \

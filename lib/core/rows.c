@@ -255,6 +255,14 @@ void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *r
     hf_plan_put(plan, HOST(host), &next->base, record->text, 0);
 }
 
+void hf_row_host(struct hf_plan *plan, const char *host, const struct hf_seen *record,
+                 int64_t create_rev, const Holdfast__V1__Host *next)
+{
+    hf_plan_begin_row(plan, HF_ROW_HOST);
+    guard_key(plan, HOST_LIVE(host), create_rev, next->lease_id);
+    put_over(plan, HOST(host), record, &next->base);
+}
+
 void hf_row_spec(struct hf_plan *plan, const char *agent, const struct hf_seen *spec,
                  const Holdfast__V1__Spec *next)
 {

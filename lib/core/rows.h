@@ -73,6 +73,10 @@ void hf_row_submit(struct hf_plan *plan, const Holdfast__V1__Task *task);
  */
 void hf_row_enqueue(struct hf_plan *plan, const Holdfast__V1__Task *task);
 
+/* a host says what it is by now: its live, M(record). the record. */
+void hf_row_host(struct hf_plan *plan, const char *host, const struct hf_seen *record,
+                 int64_t create_rev, const Holdfast__V1__Host *next);
+
 /* a host joins: its live absent, M(record). live; the record. */
 void hf_row_join(struct hf_plan *plan, const char *host, const struct hf_seen *record,
                  const Holdfast__V1__Host *next, const Holdfast__V1__HostLive *live);

@@ -91,7 +91,8 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
     write_file("agentd.yaml", "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml]\n");
     write_file("worker.yaml", "name: worker\ncommand: [sleep, 600]\n");
     write_file("a1.yaml", "name: a1\nlauncher: worker\n");
-    write_file("a2.yaml", "name: a2\nlauncher: worker\n");
+    write_file("other.yaml", "name: other\ncommand: [sleep, 600]\n");
+    write_file("a2.yaml", "name: a2\nlauncher: other\n");
     (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
     hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
                       config, "--state-dir", dir.path, NULL);
@@ -115,10 +116,12 @@ START_TEST(a_new_configuration_touches_nothing_that_did_not_change)
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
     await_line("agentd.log", "checkpoints.directory /no/such/place");
     ck_assert(!is_logged(&(struct line){ "agentd.log", "event=reloading" }));
-    write_file("agentd.yaml",
-               "host: h1\nlaunchers: [worker.yaml]\nagents: [a1.yaml, a2.yaml]\n");
+    write_file("agentd.yaml", "host: h1\ncapacity: 7\nlaunchers: [worker.yaml, other.yaml]\n"
+                              "agents: [a1.yaml, a2.yaml]\n");
     ck_assert_int_eq(kill(agentd.pid, SIGHUP), 0);
     await("agents/a2/live", "\"host\":\"h1\"");
+    await("hosts/h1/record", "\"launchers\":[\"worker\",\"other\"]");
+    await("hosts/h1/record", "\"capacity\":7");
     hft_process_run((const char *[]){ AGENTD, "upgrade", "--state-dir", dir.path, NULL },
                     hft_sanitizer_env(), &output);
     ck_assert_msg(output.status == 0, "%s", output.err);

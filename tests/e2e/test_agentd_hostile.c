@@ -264,6 +264,40 @@ START_TEST(nonsense_in_etcd_is_named_and_stops_nobody)
 }
 END_TEST
 
+/* What it puts in the place of its socket, and whether the next link can remove that. */
+static const struct {
+    const char *script;
+    bool is_heard;
+} PLACES[] = {
+    { "rm -f $HOLDFAST_SOCKET; echo mine >$HOLDFAST_SOCKET; ", true },
+    { "rm -f $HOLDFAST_SOCKET; mkdir -p $HOLDFAST_SOCKET/mine; ", false },
+};
+
+START_TEST(one_that_spoils_its_socket_keeps_no_link_from_beginning)
+{
+    char script[600];
+    pid_t agentd;
+    hf_rev life;
+
+    (void)snprintf(script, sizeof script,
+                   "cd \"$0\"; %s echo yes >spoilt; until " CURL
+                   "-o answer http://localhost/v1/self; do sleep 0.1; done; "
+                   "echo yes >heard; exec sleep 600",
+                   PLACES[_i].script);
+    agentd = start("a1", (const char *[]){ "sh", "-c", script, dir.path, NULL });
+    await_line("spoilt", "yes");
+    life = look("agents/a1/live").create_rev;
+    kill_link();
+    await_link(2);
+    if (PLACES[_i].is_heard)
+        await_line("heard", "yes");
+    else
+        await_line("agentd.log", "event=no_socket");
+    ck_assert_int_eq(look("agents/a1/live").create_rev, life);
+    (void)stop(agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -273,5 +307,7 @@ int main(void)
     tcase_add_test(stories, one_that_holds_all_its_connections_holds_up_nobody_else);
     tcase_add_test(stories, files_that_hang_hold_up_nobody_elses);
     tcase_add_test(stories, nonsense_in_etcd_is_named_and_stops_nobody);
+    tcase_add_loop_test(stories, one_that_spoils_its_socket_keeps_no_link_from_beginning, 0,
+                        sizeof PLACES / sizeof PLACES[0]);
     return hft_suite_run("agentd: hostile", stories, NULL);
 }

@@ -238,6 +238,67 @@ START_TEST(the_third_signal_ends_who_asks_for_more_time)
 }
 END_TEST
 
+static bool is_there(pid_t pid)
+{
+    char path[64], *text, *end;
+    bool there;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    text = hft_read_text(path, NULL);
+    end = strrchr(text, ')');
+    there = end != NULL && end[2] != 'Z';
+    free(text);
+    return there;
+}
+
+/* As an entry point of a container does it: what it has started becomes agentd's child. Without
+ * rights, where all that is nobody else's would be an agent's. */
+START_TEST(who_was_there_before_agentd_is_not_its_to_end)
+{
+    static const char SCRIPT[] = "sleep 600 & echo $! >\"$0/early\"; exec \"$@\"";
+    hf_rev life;
+    pid_t agentd, early;
+
+    is_nobodys = hft_is_nobodys(true);
+    if (is_nobodys)
+        hft_settle_nobody(dir.path, NULL);
+    begin_leader();
+    const char *argv[] = { "sh",
+                           "-c",
+                           SCRIPT,
+                           dir.path,
+                           agentd_program(),
+                           "run",
+                           "--name",
+                           "a1",
+                           "--role",
+                           "r1",
+                           "--state-dir",
+                           dir.path,
+                           "--host",
+                           "h1",
+                           "--endpoints",
+                           server.endpoint,
+                           "--",
+                           "sh",
+                           "-c",
+                           SAY_READY "exec sleep 600",
+                           NULL };
+    agentd = hft_process_spawn(
+        &(struct hft_spawn){ .argv = argv, .env = sanitizer_env(), .as_nobody = is_nobodys });
+    await("agents/a1/report", "\"state\":\"ready\""); /* its start has not failed */
+    early = pid_in("early");
+    life = look("agents/a1/live").create_rev;
+    ck_assert_int_eq(kill((pid_t)number_in("agents/a1/live", "\"pid\""), SIGKILL), 0);
+    hft_wait_or_fail(is_later_life, &life, STEP_MS, "another life");
+    ck_assert(is_there(early));
+    ck_assert_int_eq(kill(agentd, SIGTERM), 0);
+    (void)hft_process_reap(agentd, STEP_MS);
+    ck_assert(is_there(early));
+    ck_assert_int_eq(kill(early, SIGKILL), 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stories = tcase_create("stories");
@@ -256,5 +317,6 @@ int main(void)
     tcase_add_test(stories, a_terminal_is_not_for_the_agent_to_read);
     tcase_add_loop_test(stories, who_needs_longer_to_end_says_so_as_to_systemd, 0, 2);
     tcase_add_test(stories, the_third_signal_ends_who_asks_for_more_time);
+    tcase_add_test(stories, who_was_there_before_agentd_is_not_its_to_end);
     return hft_suite_run("agentd run", stories, NULL);
 }

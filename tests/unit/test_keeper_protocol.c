@@ -316,6 +316,7 @@ END_TEST
 
 START_TEST(what_the_keeper_says_is_checked_too)
 {
+    static char bytes[AGENTD_BLOB_MAX];
     struct agentd_agent *m = begin(AGENTD_AGENT, sizeof *m);
 
     name(&m->who);
@@ -324,6 +325,13 @@ START_TEST(what_the_keeper_says_is_checked_too)
     ck_assert_ptr_nonnull(agentd_check_request(packet, sizeof *m));
     m->state = AGENTD_STATE_ENDED + 1;
     ck_assert_ptr_nonnull(agentd_check_news(packet, sizeof *m));
+    m->state = AGENTD_STATE_ENDED;
+    m->blob_len = AGENTD_BLOB_MAX;
+    append(bytes, AGENTD_BLOB_MAX);
+    ck_assert_ptr_null(agentd_check_news(packet, m->head.length));
+    m->blob_len++;
+    append(bytes, 1);
+    ck_assert_ptr_nonnull(agentd_check_news(packet, m->head.length));
 }
 END_TEST
 

@@ -28,6 +28,28 @@ START_TEST(a_new_link_goes_on_with_the_same_incarnation)
 }
 END_TEST
 
+/* Whoever looks for a host that can start something looks there. What a person said stays. */
+START_TEST(a_new_link_with_other_settings_says_what_its_host_is_by_now)
+{
+    running();
+    put("hosts/h/record", "{\"launchers\":[\"old\"],\"leaseId\":\"42\",\"cordoned\":true}");
+    take_over((struct hf_node_held){ .instance_id = w.ids[0],
+                                     .pid = 100,
+                                     .start_time = 7,
+                                     .begun = true,
+                                     .lease = LEASE,
+                                     .create_rev = 104 });
+    settle_in();
+    run_node();
+    ignore();
+    has("hosts/h/record", "\"launchers\":[\"sh\"]");
+    has("hosts/h/record", "\"cordoned\":true");
+    put("hosts/h/record", "{\"launchers\":[\"other\"],\"leaseId\":\"42\"}");
+    run_node();
+    expect(""); /* it was told once; what somebody else makes of it is not fought over */
+}
+END_TEST
+
 /* An etcd that was restored has not come as far as the life that the keeper knows of, and tells
  * of no end of it. */
 
@@ -627,6 +649,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, a_spare_that_nobody_registered_is_discarded_after_a_while);
     tcase_add_test(t, a_spare_serves_the_start_that_is_ordered);
     tcase_add_test(t, a_new_link_goes_on_with_the_same_incarnation);
+    tcase_add_test(t, a_new_link_with_other_settings_says_what_its_host_is_by_now);
     tcase_add_test(t, a_new_link_knows_what_was_begun_before_it_came);
     tcase_add_test(t, a_new_link_knows_who_said_goodbye);
     tcase_add_test(t, who_said_goodbye_to_another_link_and_stays_is_ended);

@@ -115,6 +115,17 @@ START_TEST(a_host_joins)
 }
 END_TEST
 
+START_TEST(a_host_says_what_it_is_by_now)
+{
+    Holdfast__V1__Host record = HOLDFAST__V1__HOST__INIT;
+
+    record.lease_id = 0x2a;
+    hf_row_host(&plan, "h", &(struct hf_seen){ .mod_rev = 3 }, 2, &record);
+    expect("if create(hosts/h/live) = 2, lease(hosts/h/live) = 2a, mod(hosts/h/record) = 3 "
+           "then put hosts/h/record");
+}
+END_TEST
+
 START_TEST(a_spec)
 {
     Holdfast__V1__Spec next = HOLDFAST__V1__SPEC__INIT;
@@ -825,6 +836,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, submit);
     tcase_add_test(t, a_host_joins);
+    tcase_add_test(t, a_host_says_what_it_is_by_now);
     tcase_add_test(t, a_spec);
     tcase_add_test(t, start_by_command_with_a_task);
     tcase_add_loop_test(t, start_by_command_with_a_task_that_has_checkpoints, 0, 2);
