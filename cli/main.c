@@ -329,8 +329,11 @@ int main(int argc, char **argv)
     if (settings == NULL)
         return complain(&cli, HF_ENOMEM);
     const struct hf_option_group groups[] = {
-        { "Options", command->options, command->option_count, settings },
-        { "Output", TABLE, 1, &cli },
+        { .title = "Options",
+          .options = command->options,
+          .count = command->option_count,
+          .target = settings },
+        { .title = "Output", .options = TABLE, .count = 1, .target = &cli },
         hf_options_group(&cli.common),
     };
     rc = hf_config_init(&cfg, command->option_count > 0 ? groups : groups + 1,

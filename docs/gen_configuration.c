@@ -123,7 +123,9 @@ static int run(const char *file, bool check)
 int main(int argc, char **argv)
 {
     struct settings settings;
-    const struct hf_option_group group = { "Options", TABLE, 1, &settings };
+    const struct hf_option_group group = {
+        .title = "Options", .options = TABLE, .count = 1, .target = &settings
+    };
     HF_CLEANUP_CONFIG struct hf_config cfg = { 0 };
     struct hf_error err = { "out of memory" };
 

@@ -19,6 +19,7 @@ static const struct hf_option TABLE[] = {
         .value = "NAME",
         HF_OPTION_FIELD(NAME, struct link_launcher, name),
         .help = "What specs call it.",
+        .counts = HF_COUNTS_ON_RELOAD,
     },
     {
         .key = "command",
@@ -187,8 +188,9 @@ static const struct hf_option TABLE[] = {
         .preset = LINK_WAYS_BY,
         .help =
             "How what it is asked (a nudge) reaches it, each by itself: events (GET "
-            "/v1/events), stdin (a line of JSON; its stdin is a pipe then, else /dev/null), "
-            "hook (nudge.command).",
+            "/v1/events), stdin (a line of JSON; its stdin is a pipe then, from its next start "
+            "on, else /dev/null), hook (nudge.command).",
+        .counts = HF_COUNTS_ON_RELOAD,
     },
     {
         .key = "nudge.command",
@@ -199,6 +201,7 @@ static const struct hf_option TABLE[] = {
                 "HOLDFAST_INCARNATION, HOLDFAST_TASK, HOLDFAST_PID and HOLDFAST_NUDGE (the id) "
                 "in its environment, and ends with status 0 when it has done so. Up to three "
                 "runs, until one has.",
+        .counts = HF_COUNTS_ON_RELOAD,
     },
     {
         .key = "nudge.timeout",
@@ -208,6 +211,7 @@ static const struct hf_option TABLE[] = {
         .max = 600000,
         .preset = "10s",
         .help = "How long a run of it may take; then it is killed.",
+        .counts = HF_COUNTS_ON_RELOAD,
     },
 };
 
@@ -218,6 +222,7 @@ struct hf_option_group link_launcher_group(struct link_launcher *launcher)
         .options = TABLE,
         .count = sizeof TABLE / sizeof TABLE[0],
         .target = launcher,
+        .counts = HF_COUNTS_ON_START,
     };
 }
 

@@ -136,6 +136,7 @@ static const struct hf_option TABLE[] = {
         HF_OPTION_FIELD(NAME, struct link_settings, host),
         .help = "The name of this agentd among the hosts; without it the machine's name (run: "
                 "with the agent's name behind it, since one machine may run many).",
+        .counts = HF_COUNTS_ON_RESTART,
     },
     {
         .key = "pool",
@@ -144,6 +145,7 @@ static const struct hf_option TABLE[] = {
         HF_OPTION_FIELD(NAME, struct link_settings, pool),
         .preset = "default",
         .help = "The pool that this host belongs to.",
+        .counts = HF_COUNTS_ON_RESTART,
     },
     {
         .key = "ttl",
@@ -156,6 +158,7 @@ static const struct hf_option TABLE[] = {
         .preset = "15s",
         .help = "How long a registration outlives its agentd. Below 10s only for trying out, "
                 "with a single etcd.",
+        .counts = HF_COUNTS_ON_RESTART,
     },
     {
         .key = "stop_grace",
@@ -198,6 +201,7 @@ static const struct hf_option TABLE[] = {
         .min = 0,
         .max = 1000000,
         .help = "How many agents may run here at once; 0 is no limit.",
+        .counts = HF_COUNTS_ON_RESTART,
     },
     {
         .key = "api.rate",
@@ -306,6 +310,7 @@ static const struct hf_option AGENT_TABLE[] = {
         .value = "NAME",
         HF_OPTION_FIELD(NAME, struct link_agent_settings, launcher),
         .help = "How it is started.",
+        .counts = HF_COUNTS_ON_START,
     },
     {
         .key = "pool",
@@ -319,6 +324,7 @@ static const struct hf_option AGENT_TABLE[] = {
         .value = "NAME=VALUE,...",
         HF_OPTION_FIELD(STRINGS, struct link_agent_settings, parameters),
         .help = "Values for the launcher's parameters.",
+        .counts = HF_COUNTS_ON_START,
     },
     {
         .key = "restart",
@@ -333,6 +339,7 @@ static const struct hf_option AGENT_TABLE[] = {
         .words = FENCES,
         .preset = "freeze",
         .help = "What happens to it while nobody can be sure of its registration.",
+        .counts = HF_COUNTS_ON_START,
     },
     {
         .key = "class",
@@ -359,6 +366,7 @@ struct hf_option_group link_settings_group(struct link_settings *settings)
         .options = TABLE,
         .count = sizeof TABLE / sizeof TABLE[0],
         .target = settings,
+        .counts = HF_COUNTS_ON_RELOAD,
     };
 }
 
@@ -369,5 +377,6 @@ struct hf_option_group link_agent_group(struct link_agent_settings *agent)
         .options = AGENT_TABLE,
         .count = sizeof AGENT_TABLE / sizeof AGENT_TABLE[0],
         .target = agent,
+        .counts = HF_COUNTS_ON_RELOAD,
     };
 }

@@ -245,6 +245,14 @@ static int set_preset(struct hf_config_entry *entry)
     return rc;
 }
 
+static enum hf_option_counts counts_of(const struct hf_option *option,
+                                       const struct hf_option_group *group)
+{
+    if (option->counts != HF_COUNTS_AS_GROUP)
+        return option->counts;
+    return group->counts != HF_COUNTS_AS_GROUP ? group->counts : HF_COUNTS_ON_RESTART;
+}
+
 int hf_config_init(struct hf_config *cfg, const struct hf_option_group *groups, size_t count)
 {
     struct hf_config made = { 0 };
@@ -264,6 +272,7 @@ int hf_config_init(struct hf_config *cfg, const struct hf_option_group *groups, 
             check_option(&groups[i].options[j]);
             entry->option = &groups[i].options[j];
             entry->title = groups[i].title;
+            entry->counts = counts_of(entry->option, &groups[i]);
             if (groups[i].target != NULL)
                 entry->field = (char *)groups[i].target + entry->option->offset;
             rc = set_preset(entry);

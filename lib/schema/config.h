@@ -44,6 +44,14 @@ enum hf_option_type {
     HF_OPTION_ENDPOINTS, /* struct hf_strings: the same, of what hf_parse_endpoint accepts */
 };
 
+/* From when on a change in the file counts, where a program can read it again (reload). */
+enum hf_option_counts {
+    HF_COUNTS_AS_GROUP, /* as the group says; where it says nothing either, on restart */
+    HF_COUNTS_ON_RESTART,
+    HF_COUNTS_ON_RELOAD,
+    HF_COUNTS_ON_START, /* of each agent, after a reload */
+};
+
 struct hf_option {
     const char *key;          /* dotted path in the file; NULL: not allowed there */
     const char *flag;         /* long flag without the dashes; NULL: none */
@@ -57,9 +65,9 @@ struct hf_option {
     const char *const *words; /* of an enum, in its order, NULL at the end */
     size_t offset;            /* of the member; write type and offset with HF_OPTION_FIELD */
     enum hf_option_type type;
-    char letter;     /* short flag; 0: none */
-    bool reloadable; /* takes effect without a restart */
-    bool secret;     /* the value is never printed */
+    enum hf_option_counts counts;
+    char letter; /* short flag; 0: none */
+    bool secret; /* the value is never printed */
 };
 
 /* Type and offset of an option; does not compile when the member's type is another one. */
@@ -84,6 +92,7 @@ struct hf_option_group {
     const struct hf_option *options;
     size_t count;
     void *target; /* the struct that the offsets are in; may be NULL to only print */
+    enum hf_option_counts counts; /* for options that do not say it themselves */
 };
 
 enum hf_config_source { /* a later one wins */
@@ -98,8 +107,9 @@ enum hf_config_source { /* a later one wins */
 struct hf_config_entry {
     const struct hf_option *option;
     const char *title;
-    void *field;             /* NULL when there is no target */
-    struct hf_strings value; /* as given, one block; a scalar is a list of one */
+    enum hf_option_counts counts; /* never HF_COUNTS_AS_GROUP */
+    void *field;                  /* NULL when there is no target */
+    struct hf_strings value;      /* as given, one block; a scalar is a list of one */
     enum hf_config_source source;
     size_t line; /* of HF_CONFIG_FILE */
 };

@@ -152,8 +152,16 @@ static void write_type(struct hf_buf *out, const struct hf_option *option)
     }
 }
 
-static void write_markdown_entry(struct hf_buf *out, const struct hf_option *option)
+static const char *const COUNTS[] = {
+    [HF_COUNTS_ON_RESTART] = "on restart",
+    [HF_COUNTS_ON_RELOAD] = "on reload",
+    [HF_COUNTS_ON_START] = "after a reload, when an agent is started",
+};
+
+static void write_markdown_entry(struct hf_buf *out, const struct hf_config_entry *entry)
 {
+    const struct hf_option *option = entry->option;
+
     hf_buf_printf(out, "\n### `%s%s`\n\n%s\n\n", option->key != NULL ? "" : "--",
                   option->key != NULL ? option->key : option->flag, option->help);
     hf_buf_puts(out, "- Type: ");
@@ -170,8 +178,7 @@ static void write_markdown_entry(struct hf_buf *out, const struct hf_option *opt
     if (option->env_fallback != NULL)
         hf_buf_printf(out, ", else `%s`", option->env_fallback);
     if (option->key != NULL)
-        hf_buf_printf(out, "\n- A change takes effect: %s",
-                      option->reloadable ? "on reload" : "on restart");
+        hf_buf_printf(out, "\n- A change takes effect: %s", COUNTS[entry->counts]);
     if (option->secret)
         hf_buf_puts(out, "\n- Secret: never printed");
     hf_buf_putc(out, '\n');
@@ -187,6 +194,6 @@ void hf_config_write_markdown(const struct hf_config *cfg, struct hf_buf *out)
         if (title == NULL || strcmp(title, entry->title) != 0)
             hf_buf_printf(out, "%s## %s\n", title != NULL ? "\n" : "", entry->title);
         title = entry->title;
-        write_markdown_entry(out, entry->option);
+        write_markdown_entry(out, entry);
     }
 }

@@ -81,6 +81,7 @@ static const struct hf_option TABLE[] = {
         .preset = "default",
         .help = "The fleet to work in: one trust domain with its own agents, tasks and "
                 "controllers.",
+        .counts = HF_COUNTS_ON_RESTART,
     },
     {
         .key = "log.level",
@@ -90,7 +91,6 @@ static const struct hf_option TABLE[] = {
         .words = LOG_LEVELS,
         .preset = "info",
         .help = "The least important lines to log.",
-        .reloadable = true,
     },
     {
         .key = "log.format",
@@ -100,7 +100,6 @@ static const struct hf_option TABLE[] = {
         .words = LOG_FORMATS,
         .preset = "logfmt",
         .help = "The form of a log line.",
-        .reloadable = true,
     },
     {
         .flag = "config",
@@ -134,6 +133,7 @@ struct hf_option_group hf_options_group(struct hf_options *options)
         .options = TABLE,
         .count = sizeof TABLE / sizeof TABLE[0],
         .target = options,
+        .counts = HF_COUNTS_ON_RELOAD,
     };
 }
 

@@ -18,12 +18,24 @@ enum { START_MS = 180000, STEP_MS = 30000 };
 
 /* The watcher. */
 
-static bool is_key(const struct hf_mirror_event *event, const char *begin, const char *end)
+static bool is_key(const struct hf_kv *kv, const char *begin, const char *end)
 {
-    size_t len = event->kv.key.len, b = strlen(begin), e = strlen(end);
-    const char *key = (const char *)event->kv.key.data;
+    size_t len = kv->key.len, b = strlen(begin), e = strlen(end);
+    const char *key = (const char *)kv->key.data;
 
     return len >= b + e && memcmp(key, begin, b) == 0 && memcmp(key + len - e, end, e) == 0;
+}
+
+static void on_exit_put(struct hfb_stage *stage, const struct hf_kv *kv, int64_t now)
+{
+    size_t len = strlen(stage->exit_key);
+
+    stage->exits++;
+    if (kv->key.len != len || memcmp(kv->key.data, stage->exit_key, len) != 0)
+        return; /* of somebody whom nobody killed: that tells nothing of who was */
+    stage->exit_ns = now;
+    (void)snprintf(stage->exit_value, sizeof stage->exit_value, "%.*s", (int)kv->value.len,
+                   (const char *)kv->value.data);
 }
 
 static void on_event(const struct hf_mirror_event *event, void *arg)
@@ -35,17 +47,14 @@ static void on_event(const struct hf_mirror_event *event, void *arg)
         stage->synced = true;
     if (event->kind != HF_MIRROR_PUT)
         return;
-    if (is_key(event, AGENTS, "/live")) {
+    if (is_key(&event->kv, AGENTS, "/live"))
         stage->live++;
-    } else if (is_key(event, AGENTS, "/exit")) {
-        stage->exit_ns = now;
-        (void)snprintf(stage->exit_value, sizeof stage->exit_value, "%.*s",
-                       (int)event->kv.value.len, (const char *)event->kv.value.data);
-    } else if (is_key(event, "/bench/", "/exit")) {
+    else if (is_key(&event->kv, AGENTS, "/exit"))
+        on_exit_put(stage, &event->kv, now);
+    else if (is_key(&event->kv, "/bench/", "/exit"))
         stage->commit_ns = now;
-    } else if (is_key(event, "/go/", "/live")) {
+    else if (is_key(&event->kv, "/go/", "/live"))
         stage->sessions++;
-    }
 }
 
 static bool is_synced(void *stage)
@@ -174,6 +183,7 @@ void hfb_stage_open(struct hfb_stage *stage, const struct hfb_stage_options *opt
         ck_abort_msg("%u of %u agents are registered after %d s, see %s", stage->live,
                      options->count, START_MS / 1000, stage->agentd.log_file);
     stage->start_ms = (double)(hfb_now_ns() - begun) / 1e6;
+    stage->exits = 0;
 }
 
 void hfb_stage_close(struct hfb_stage *stage)
@@ -191,6 +201,25 @@ void hfb_stage_crowd(const struct hfb_stage *stage, struct hfb_crowd *ret_crowd)
 {
     *ret_crowd = (struct hfb_crowd){ .count = 0 };
     hfb_crowd_find(ret_crowd, &stage->agentd.pid, 1);
+}
+
+static bool count_live(const struct hf_kv *kv, void *arg)
+{
+    if (is_key(kv, AGENTS, "/live"))
+        (*(unsigned *)arg)++;
+    return true;
+}
+
+void hfb_stage_demand_all(const struct hfb_stage *stage)
+{
+    size_t running = hfb_crowd_agents(stage->agentd.pid, NULL, 0);
+    unsigned live = 0;
+
+    hf_mirror_each(stage->mirror, count_live, &live);
+    ck_assert_msg(live == stage->options.count && running >= live && stage->exits == 0,
+                  "of %u agents %u are registered, %zu run, and %u have ended: that is not "
+                  "what was to be measured",
+                  stage->options.count, live, running, stage->exits);
 }
 
 static bool never(void *arg)
@@ -233,6 +262,28 @@ static bool is_closed(void *stage)
     return ((struct hfb_stage *)stage)->dead_ns == 0;
 }
 
+/* Where its end will stand; its environment says whose it is. */
+static void find_exit_key(struct hfb_stage *stage, pid_t agent)
+{
+    static const char NAME[] = "HOLDFAST_AGENT=";
+    HF_CLEANUP_FREE char *entry = NULL;
+    char path[64];
+    size_t cap = 0, len = sizeof NAME - 1;
+    FILE *in;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/environ", agent);
+    in = fopen(path, "re");
+    ck_assert_msg(in != NULL, "%s", path);
+    stage->exit_key[0] = '\0';
+    while (getdelim(&entry, &cap, '\0', in) > 0) {
+        if (strncmp(entry, NAME, len) == 0)
+            (void)snprintf(stage->exit_key, sizeof stage->exit_key, AGENTS "%s/exit",
+                           entry + len);
+    }
+    (void)fclose(in);
+    ck_assert_msg(stage->exit_key[0] != '\0', "process %d has no name", agent);
+}
+
 double hfb_stage_kill(struct hfb_stage *stage, pid_t agent, double *ret_dead_ms)
 {
     HF_CLEANUP_FD int fd = (int)syscall(SYS_pidfd_open, agent, 0);
@@ -241,6 +292,7 @@ double hfb_stage_kill(struct hfb_stage *stage, pid_t agent, double *ret_dead_ms)
 
     ck_assert(fd >= 0 && uv_poll_init(&stage->client.loop.uv, &poll, fd) == 0 &&
               uv_poll_start(&poll, UV_READABLE, on_dead) == 0);
+    find_exit_key(stage, agent);
     stage->exit_ns = stage->dead_ns = 0;
     killed = hfb_now_ns();
     ck_assert_int_eq(kill(agent, SIGKILL), 0);

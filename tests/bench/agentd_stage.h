@@ -29,7 +29,9 @@ struct hfb_stage {
     struct hfb_stage_options options;
     bool synced;
     unsigned live, sessions;    /* keys of agents, and of Go's sessions, that were put */
-    int64_t exit_ns, commit_ns; /* when the newest exit, or commit of ours, was seen, ... */
+    unsigned exits;             /* of agents, whoever they were, since all were registered */
+    char exit_key[256];         /* where who was killed will have its exit */
+    int64_t exit_ns, commit_ns; /* when that, or the newest commit of ours, was seen, ... */
     int64_t dead_ns;            /* ... and who was killed had ended */
     char exit_value[4096];      /* of that exit */
     double start_ms;            /* until all agents were registered */
@@ -41,6 +43,10 @@ void hfb_stage_close(struct hfb_stage *stage);
 
 /* agentd without its agents: keeper, link, scribe and shims. */
 void hfb_stage_crowd(const struct hfb_stage *stage, struct hfb_crowd *ret_crowd);
+
+/* Fails unless all agents are there that were registered: the dead cost nothing. Not after a
+ * kill. */
+void hfb_stage_demand_all(const struct hfb_stage *stage);
 
 /* Lets the loop turn for so long. */
 void hfb_stage_rest(struct hfb_stage *stage, hf_ms span);

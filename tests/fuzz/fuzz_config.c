@@ -75,7 +75,10 @@ static void require(bool holds)
 static void start(struct hf_config *cfg, struct settings *settings)
 {
     const struct hf_option_group groups[] = {
-        { "Options", TABLE, sizeof TABLE / sizeof TABLE[0], settings },
+        { .title = "Options",
+          .options = TABLE,
+          .count = sizeof TABLE / sizeof TABLE[0],
+          .target = settings },
         hf_options_group(&settings->common),
     };
 

@@ -94,4 +94,9 @@ if grep -rlaE 'HOLDFAST_(CRASH|STOP)_AT' usr/bin usr/libexec usr/lib*; then
 fi
 test -L "$libdir/libholdfast-etcd.so.0"
 test -s usr/share/doc/holdfast/LICENSE
+for file in systemd/holdfast-agentd.service systemd/holdfast-controller.service etcd/certificates.sh \
+    etcd/roles.sh; do
+    cmp "$source_dir/examples/$file" "usr/share/doc/holdfast/examples/$file"
+done
+test -x usr/share/doc/holdfast/examples/etcd/roles.sh
 echo "$(wc -l <all.h) headers installed; a program compiles, links and runs"

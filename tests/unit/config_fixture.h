@@ -52,7 +52,7 @@ static const struct hf_option TABLE[] = {
       HF_OPTION_FIELD(BOOL, struct settings, enabled),
       .preset = "true",
       .help = "Whether to serve at all.",
-      .reloadable = true },
+      .counts = HF_COUNTS_ON_RELOAD },
     { .key = "server.eager",
       .flag = "eager",
       HF_OPTION_FIELD(BOOL, struct settings, eager),
@@ -77,7 +77,7 @@ static const struct hf_option TABLE[] = {
       .max = 600000,
       .preset = "15s",
       .help = "How long to remember a client.",
-      .reloadable = true },
+      .counts = HF_COUNTS_ON_RELOAD },
     { .key = "colour",
       .flag = "colour",
       .env = "HOLDFAST_COLOUR",
@@ -121,8 +121,12 @@ static struct hf_error err;
 static inline int setup_config(void)
 {
     const struct hf_option_group groups[] = {
-        { "Server", TABLE, 9, &settings },
-        { "Other", TABLE + 9, COUNT_OF(TABLE) - 9, &settings },
+        { .title = "Server", .options = TABLE, .count = 9, .target = &settings },
+        { .title = "Other",
+          .options = TABLE + 9,
+          .count = COUNT_OF(TABLE) - 9,
+          .target = &settings,
+          .counts = HF_COUNTS_ON_START },
     };
 
     memset(&settings, 0xff, sizeof settings); /* init must not rely on zeros */

@@ -245,10 +245,10 @@ START_TEST(reload_sees_what_changed)
 
     option = hf_config_next_change(&before, &cfg, &cursor);
     ck_assert_str_eq(option->key, "server.enabled");
-    ck_assert(option->reloadable);
+    ck_assert_int_eq(option->counts, HF_COUNTS_ON_RELOAD);
     option = hf_config_next_change(&before, &cfg, &cursor);
     ck_assert_str_eq(option->key, "labels");
-    ck_assert(!option->reloadable);
+    ck_assert_int_eq(option->counts, HF_COUNTS_AS_GROUP);
     ck_assert_ptr_null(hf_config_next_change(&before, &cfg, &cursor));
     hf_config_done(&before);
 }

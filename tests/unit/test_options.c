@@ -36,7 +36,10 @@ static struct hf_error err;
 static int load(char *const *argv, char *const *env)
 {
     const struct hf_option_group groups[] = {
-        { "Options of prog", TABLE, COUNT_OF(TABLE), &settings },
+        { .title = "Options of prog",
+          .options = TABLE,
+          .count = COUNT_OF(TABLE),
+          .target = &settings },
         hf_options_group(&settings.common),
     };
     int argc = 0;
