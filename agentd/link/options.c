@@ -145,7 +145,6 @@ static const struct hf_option TABLE[] = {
         HF_OPTION_FIELD(NAME, struct link_settings, pool),
         .preset = "default",
         .help = "The pool that this host belongs to.",
-        .counts = HF_COUNTS_ON_RESTART,
     },
     {
         .key = "ttl",
@@ -201,7 +200,6 @@ static const struct hf_option TABLE[] = {
         .min = 0,
         .max = 1000000,
         .help = "How many agents may run here at once; 0 is no limit.",
-        .counts = HF_COUNTS_ON_RESTART,
     },
     {
         .key = "api.rate",
