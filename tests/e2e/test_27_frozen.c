@@ -39,6 +39,7 @@ static const struct {
 struct person {
     char name[16], more[400];
     hf_rev life;
+    int pid;
     hf_ms hung, named; /* when it hangs, and when its report had said how; 0: not yet */
     bool warned;       /* a report before that had only suspected it */
     int family[2];     /* its child, and one that was; 0: it has none */
@@ -131,6 +132,7 @@ static void await_people(int host, const char *name)
     for (int i = 0; i < KINDS; i++) {
         await_said(name, people[host][i].name, KIND[i].ready);
         people[host][i].life = life_of(people[host][i].name);
+        people[host][i].pid = pid_of(people[host][i].name);
         if (KIND[i].mode != NULL && strcmp(KIND[i].mode, "parent") == 0)
             find_family(name, &people[host][i]);
         if (is_wrapped(i))
@@ -231,12 +233,26 @@ static void expect_kernel_told(const char *exit, int host)
     expect_in(exit, "{\"source\":\"stack\"");
 }
 
-/* Whom it has left in other sessions is in no list of its children, and ended all the same. */
-static void expect_family_gone(const struct person *person, const char *exit)
+static void expect_seen(const struct person *person, const char *source, const char *text)
 {
+    char part[200];
+
+    (void)snprintf(part, sizeof part, "{\"source\":\"%s\",\"text\":\"%s", source, text);
+    expect_in(key_of(person->name, "exit"), part);
+    (void)snprintf(part, sizeof part, "%s: %s", source, text);
+    expect_shown("explain", person->name, part);
+}
+
+/* Whom it has left in other sessions is in no list of its children, and ended all the same. */
+static void expect_family_gone(const struct person *person)
+{
+    char child[64];
+
     if (person->family[0] == 0)
         return;
-    expect_in(exit, "{\"source\":\"children\"");
+    (void)snprintf(child, sizeof child, "sleep (pid %d, child of %d, state S)",
+                   person->family[0], person->pid);
+    expect_seen(person, "children", child);
     for (int i = 0; i < 2; i++)
         ck_assert_int_ne(kill(person->family[i], 0), 0);
 }
@@ -254,7 +270,9 @@ static void expect_ended(struct person *person, int host, int kind)
     expect_in(exit, " s of CPU time");
     if (KIND[kind].signal == SIGUSR2)
         expect_kernel_told(exit, host);
-    expect_family_gone(person, exit);
+    expect_family_gone(person);
+    if (KIND[kind].mode != NULL && strcmp(KIND[kind].mode, "watchdog") == 0)
+        expect_seen(person, "report", "state ready, phase feeding");
     expect_shown("explain", person->name, "output: ");
     expect_shown("explain", person->name, "sockets: ");
     hft_wait_or_fail(lives_again, person, STEP_MS, "its successor");

@@ -1,32 +1,71 @@
 /* Nobody is blamed who is well, or whose silence has another reason. */
+#include <sched.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 
 #include "e2e/frozen_fixture.h"
 
 enum {
-    HOGS = 6,
-    LONG_S = 7,  /* a verdict of the profile `dev` takes half of it, ... */
-    STALL_S = 5, /* ... and a fence longer than that */
+    HOGS = 8,
+    LONG_S = 7,    /* a verdict of the profile `dev` takes half of it, ... */
+    STALL_S = 5,   /* ... and a fence longer than that */
+    STARVED_S = 8, /* any of those who are starved would be found in five, ... */
+    HOG_S = 15,    /* ... and for as long as that nobody has to starve */
 };
 
-/* More than all processors. */
-static void burn(pid_t hogs[HOGS])
+/* Of the processors that we may use, the last is theirs who are starved; -1: it is the only
+ * one. */
+static int last = -1;
+
+static bool use(pid_t pid, int processor)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    return sched_setaffinity(pid, sizeof set, &set) == 0;
+}
+
+/* The kernel may divide a processor among sessions first, and what one has among its own. */
+static bool rank(pid_t pid, int nice)
+{
+    char path[64];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/autogroup", (int)pid);
+    file = fopen(path, "we");
+    if (file != NULL) {
+        (void)fprintf(file, "%d", nice);
+        (void)fclose(file);
+    }
+    return setpriority(PRIO_PROCESS, (id_t)pid, nice) == 0;
+}
+
+/* More than all processors, as anybody; or one of them, before everybody else there. They end
+ * though the test may have failed. */
+static void burn(pid_t hogs[HOGS], int processor)
 {
     for (int i = 0; i < HOGS; i++) {
         hogs[i] = fork();
         ck_assert_int_ge(hogs[i], 0);
-        if (hogs[i] == 0) {
-            for (;;)
-                ;
-        }
+        if (hogs[i] != 0)
+            continue;
+        (void)alarm(HOG_S);
+        if (processor >= 0 && (setsid() < 0 || !use(0, processor) || !rank(getpid(), -20)))
+            _exit(1);
+        for (;;)
+            ;
     }
 }
 
 static void cool(const pid_t hogs[HOGS])
 {
+    int status = 0;
+
     for (int i = 0; i < HOGS; i++) {
-        ck_assert_int_eq(kill(hogs[i], SIGKILL), 0);
-        (void)waitpid(hogs[i], NULL, 0);
+        (void)kill(hogs[i], SIGKILL);
+        ck_assert_int_eq(waitpid(hogs[i], &status, 0), hogs[i]);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* it burned till now */
     }
 }
 
@@ -126,7 +165,7 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
     await_clear("held");
     await_said("h1", "starved", "pong 8");
     await_said("h1", "wrapped", "pong 8");
-    burn(hogs);
+    burn(hogs, -1);
     (void)sleep(LONG_S);
     cool(hogs);
     expect_same(all, lives, COUNT);
@@ -139,10 +178,100 @@ START_TEST(who_is_well_busy_held_or_starved_is_not_blamed)
 }
 END_TEST
 
+/* Nobody else is to be starved: neither etcd nor an agentd. */
+static void setup_apart(void)
+{
+    cpu_set_t set;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    for (last = CPU_SETSIZE - 1; !CPU_ISSET(last, &set); last--)
+        ;
+    CPU_CLR(last, &set);
+    if (CPU_COUNT(&set) == 0)
+        last = -1;
+    else
+        ck_assert_int_eq(sched_setaffinity(0, sizeof set, &set), 0);
+    setup();
+}
+
+static int count_said(const char *agent)
+{
+    char file[64], *log;
+    int count = 0;
+
+    (void)snprintf(file, sizeof file, "h1/agents/%s.log", agent);
+    log = read_file(file);
+    for (const char *at = log; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    free(log);
+    return count;
+}
+
+/* They lose their processor to others, for longer than anybody may be silent. */
+static void starve(const struct cast *all, size_t count)
+{
+    pid_t hogs[HOGS];
+    int said[8], more[8];
+
+    for (size_t i = 0; i < count; i++)
+        ck_assert(use(pid_of(all[i].agent), last) && rank(pid_of(all[i].agent), 19));
+    burn(hogs, last);
+    (void)sleep(1); /* until all of them do */
+    for (size_t i = 0; i < count; i++)
+        said[i] = count_said(all[i].agent);
+    (void)sleep(STARVED_S);
+    for (size_t i = 0; i < count; i++)
+        more[i] = count_said(all[i].agent) - said[i];
+    cool(hogs);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_msg(more[i] <= 1, "%s was not starved, and said %d", all[i].agent, more[i]);
+}
+
+static void await_more(const char *agent, const char *word)
+{
+    char line[32];
+
+    (void)snprintf(line, sizeof line, "%s %d\n", word, count_said(agent) + 2);
+    await_said("h1", agent, line);
+}
+
+START_TEST(who_gets_no_processor_is_not_blamed)
+{
+    static const struct cast all[] = {
+        { "hasty", "ping", "detect.profile: dev\n" },
+        { "usual", "ping", "" },
+        { "feeds", "watchdog", "detect.watchdog: 2s\n" },
+    };
+    enum { COUNT = sizeof all / sizeof all[0] };
+    hf_rev lives[COUNT];
+    pid_t agentd;
+
+    if (geteuid() != 0 || last < 0) {
+        hft_skip("nobody can be starved here");
+        return;
+    }
+    agentd = start_host("h1", all, COUNT, _i == 1);
+    await_said("h1", "hasty", "pong 6");
+    await_said("h1", "usual", "pong 6");
+    await_said("h1", "feeds", "fed 4");
+    for (size_t i = 0; i < COUNT; i++)
+        lives[i] = life_of(all[i].agent);
+    starve(all, COUNT);
+    expect_same(all, lives, COUNT);
+    await_more("hasty", "pong");
+    await_more("usual", "pong");
+    await_more("feeds", "fed");
+    for (size_t i = 0; i < COUNT; i++)
+        await_clear(all[i].agent);
+    expect_same(all, lives, COUNT);
+    end_host("h1", agentd);
+}
+END_TEST
+
 int main(void)
 {
     static const char *const CASES[] = { "spared", "shim" }; /* with rights, and without */
-    TCase *t[2];
+    TCase *t[2], *starved = tcase_create("starved");
 
     for (int i = 0; i < 2; i++) {
         t[i] = tcase_create(CASES[i]);
@@ -150,5 +279,8 @@ int main(void)
         tcase_set_timeout(t[i], 240);
         tcase_add_loop_test(t[i], who_is_well_busy_held_or_starved_is_not_blamed, i, i + 1);
     }
-    return hft_suite_run("e2e: spared", t[0], t[1], NULL);
+    tcase_add_checked_fixture(starved, setup_apart, teardown);
+    tcase_set_timeout(starved, 240);
+    tcase_add_loop_test(starved, who_gets_no_processor_is_not_blamed, 0, 2);
+    return hft_suite_run("e2e: spared", t[0], t[1], starved, NULL);
 }

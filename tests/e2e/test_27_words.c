@@ -1,10 +1,14 @@
 /* What agents say of themselves, how they are asked from outside, and how soon each profile is:
- * who is found by it, and who is spared. Then their link itself stands still for a while, which
- * is nobody's fault. */
+ * who is found by it, and who is spared. Then their link itself stands still for a while, and
+ * they with it, which is nobody's fault. */
 #include "e2e/frozen_fixture.h"
 #include "support/port.h"
 
-enum { LONG_S = 10, FOUND = 16 };
+enum {
+    LONG_S = 10,
+    LATER_S = 3, /* of the five in which a link that stood still only listens */
+    FOUND = 16,
+};
 
 static struct hft_port tcp, grpc;
 static const char mixed[] = "detect: {profile: dev, by: [ping, probe, watchdog]}\n"
@@ -131,13 +135,23 @@ static void expect_spared(void)
     }
 }
 
-static void stop_link(void)
+static void send_spared(int signal)
+{
+    for (int i = FOUND; i < COUNT; i++)
+        ck_assert_int_eq(kill(pid_of(ALL[i].cast.agent), signal), 0);
+}
+
+/* Those who are left find their way back after it. */
+static void stop_link_and_agents(void)
 {
     pid_t link = pid_in("h1/link.pid");
 
     ck_assert_int_eq(kill(link, SIGSTOP), 0);
+    send_spared(SIGSTOP);
     (void)sleep(LONG_S);
     ck_assert_int_eq(kill(link, SIGCONT), 0);
+    (void)sleep(LATER_S);
+    send_spared(SIGCONT);
     (void)sleep(LONG_S);
 }
 
@@ -155,7 +169,7 @@ START_TEST(words_explain_what_they_say_and_no_more)
     expect_more_pings("moody");
     expect_taken_back("relents");
     expect_spared();
-    stop_link();
+    stop_link_and_agents();
     expect_spared();
     end_host("h1", agentd);
     hft_port_release(&tcp);

@@ -45,7 +45,8 @@ static void verify(const char *task, int status, const char *part)
 
     (void)snprintf(store, sizeof store, "%s/checkpoints", dir.path);
     hft_cli(&output, server.endpoint, "checkpoint", "verify", task, "--store-dir", store, NULL);
-    ck_assert_msg(output.status == status && strstr(output.out, part) != NULL,
+    ck_assert_msg(output.status == status &&
+                      (strstr(output.out, part) != NULL || strstr(output.err, part) != NULL),
                   "status %d, not %d; no %s in: %s%s", output.status, status, part, output.out,
                   output.err);
 }
@@ -389,7 +390,7 @@ END_TEST
                        "-w '%{http_code}' -o got " CHECKPOINT " >status; "                     \
                        "(cat status; echo; head -n 1 got) >told; mv told back; exec sleep 600"
 
-enum damage { FLIP, CUT, LOSE_BODY, LOSE_ENTRY, UNMOUNT };
+enum damage { FLIP, CUT, LOSE_BODY, LOSE_ENTRY, CUT_ENTRY, GARBLE_ENTRY, UNMOUNT };
 
 static const struct {
     const char *store;
@@ -401,10 +402,12 @@ static const struct {
     { "etcd", CUT, "2  20000  etcd   its body has another size", "200\none" },
     { "etcd", LOSE_BODY, "2  20000  etcd   its body is not there", "200\none" },
     { "etcd", LOSE_ENTRY, "2      -  -      its entry is not there", "200\none" },
+    { "etcd", CUT_ENTRY, "0002 cannot be read and is left out", "200\none" },
     { "file", FLIP, "its body has another digest", "200\none" },
     { "file", CUT, "its body has another size", "200\none" },
     { "file", LOSE_BODY, "its body is not there", "200\none" },
     { "file", LOSE_ENTRY, "its entry is not there", "200\none" },
+    { "file", GARBLE_ENTRY, "0002 cannot be read and is left out", "200\none" },
     { "file", UNMOUNT, "is another directory", "503" },
 };
 
@@ -451,13 +454,26 @@ static void damage_file(enum damage damage, const char *key)
     }
 }
 
+static void damage_entry(enum damage damage)
+{
+    static const char KEY[] = ROOT "checkpoints/t1/0000000000000000002";
+    char *entry = look_whole("checkpoints/t1/0000000000000000002");
+
+    entry[strlen(entry) / 2] = '\0';
+    if (damage == LOSE_ENTRY)
+        hft_etcdctl_ok(&server, NULL, "del", KEY, NULL);
+    else
+        (void)hft_put(&hand, KEY, damage == CUT_ENTRY ? entry : "garbled", HF_NO_LEASE);
+    free(entry);
+}
+
 static void do_damage(const char *store, enum damage damage)
 {
     char key[64];
 
     find_key_in("second.answer", key);
-    if (damage == LOSE_ENTRY)
-        hft_etcdctl_ok(&server, NULL, "del", ROOT "checkpoints/t1/0000000000000000002", NULL);
+    if (damage == LOSE_ENTRY || damage == CUT_ENTRY || damage == GARBLE_ENTRY)
+        damage_entry(damage);
     else if (strcmp(store, "etcd") == 0)
         damage_etcd(damage, key);
     else
@@ -494,10 +510,10 @@ static const struct {
     const char *store;
     enum damage damage;
 } LOSSES[] = {
-    { "etcd", FLIP },
-    { "etcd", LOSE_ENTRY },
-    { "file", CUT },
-    { "file", LOSE_BODY },
+    { "etcd", FLIP },       { "etcd", CUT },          { "etcd", LOSE_BODY },
+    { "etcd", LOSE_ENTRY }, { "etcd", GARBLE_ENTRY }, { "file", FLIP },
+    { "file", CUT },        { "file", LOSE_BODY },    { "file", LOSE_ENTRY },
+    { "file", CUT_ENTRY },
 };
 
 START_TEST(a_successor_goes_on_from_the_newest_that_is_whole)

@@ -120,6 +120,38 @@ START_TEST(an_agent_says_and_hears_everything_and_survives_its_death)
 }
 END_TEST
 
+/* A task that should be done in a second, by a controller that soon asks why it is not. */
+static void lead_and_submit(void)
+{
+    HFT_CLEANUP_OUTPUT struct hft_output output = { 0 };
+
+    hft_program_start(&leader, "holdfast-controller", dir.path, "c1", server.endpoint, "--id",
+                      "c1", "--progress-max", "2s", "--inquiry-answer", "5m", NULL);
+    hft_program_until_said(&leader, "event=leading", STEP_MS);
+    hft_cli(&output, server.endpoint, "task", "submit", "--role", "r1", "--id", "t1",
+            "--expected", "1s", NULL);
+    ck_assert_msg(output.status == 0, "%s", output.err);
+}
+
+START_TEST(an_agent_reads_what_it_is_asked_and_gives_back_what_it_cannot_do)
+{
+    pid_t agentd = start_talker(_i, "ponder");
+
+    if (agentd == 0)
+        return;
+    lead_and_submit();
+    await_said("pondering t1\n");
+    await("agents/a1/report", "\"delivered\":{\"by\":\"events\",\"at\":");
+    await_said("read task t1 should be done");
+    await("agents/a1/report", "\"readAt\":\"");
+    await("tasks/t1", "\"state\":\"in_progress\"");
+    ck_assert_int_eq(stop(agentd), 0);
+    await_said("released t1\n");
+    await("tasks/t1", "\"state\":\"pending\"");
+    await("tasks/t1", "\"reason\":\"too hard\"");
+}
+END_TEST
+
 /* Whoever has said goodbye is fenced, and reads why. */
 START_TEST(an_agent_leaves_and_is_nobody_then)
 {
@@ -202,6 +234,9 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_loop_test(stories, an_agent_says_and_hears_everything_and_survives_its_death, 0,
+                        LANGUAGES);
+    tcase_add_loop_test(stories,
+                        an_agent_reads_what_it_is_asked_and_gives_back_what_it_cannot_do, 0,
                         LANGUAGES);
     tcase_add_loop_test(stories, an_agent_leaves_and_is_nobody_then, 0, LANGUAGES);
     tcase_add_loop_test(stories, an_agent_that_waits_can_be_interrupted, 0, LANGUAGES);

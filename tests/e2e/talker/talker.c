@@ -1,7 +1,7 @@
 /* talker.c - an agent that asks and says everything that the client can, and tells what it
  * hears. Its brothers in other languages write the same lines, which test_clients reads.
  *
- *     talker DIRECTORY talk|leave|claim */
+ *     talker DIRECTORY talk|ponder|leave|claim */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 static struct hf_client *agentd;
 static struct hf_error err;
+static char held[HF_CLIENT_NAME_SIZE]; /* what it ponders over, and gives back in the end */
 
 static void refused(int rc)
 {
@@ -121,6 +122,35 @@ static void work(const char *directory)
     hf_client_task_done(&task);
 }
 
+/* Takes a task, and does nothing for it. */
+static void ponder(void)
+{
+    struct hf_client_task task;
+    int rc;
+
+    do
+        must(rc = hf_client_claim(agentd, 30000, &task, &err));
+    while (rc == 0);
+    must(hf_client_start(agentd, task.id, &err));
+    (void)snprintf(held, sizeof held, "%s", task.id);
+    printf("pondering %s\n", held);
+    hf_client_task_done(&task);
+}
+
+static void be_asked(const struct hf_client_event *event)
+{
+    must(hf_client_read_nudge(agentd, event->id, &err));
+    printf("read %s\n", event->text);
+}
+
+static void give_back(void)
+{
+    if (held[0] == '\0')
+        return;
+    must(hf_client_release(agentd, held, "too hard", &err));
+    printf("released %s\n", held);
+}
+
 static void listen_to_it(const char *directory)
 {
     static const char *const KINDS[] = {
@@ -139,8 +169,12 @@ static void listen_to_it(const char *directory)
                                                   : "");
         if (event.kind == HF_CLIENT_EVENT_TASK)
             work(directory);
-        if (event.kind == HF_CLIENT_EVENT_STOP)
+        if (event.kind == HF_CLIENT_EVENT_NUDGE)
+            be_asked(&event);
+        if (event.kind == HF_CLIENT_EVENT_STOP) {
+            give_back();
             return;
+        }
     }
     refused(rc);
     exit(1);
@@ -167,6 +201,9 @@ int main(int argc, char **argv)
         introduce();
         be_refused();
         work(argv[1]);
+        listen_to_it(argv[1]);
+    } else if (strcmp(argv[2], "ponder") == 0) {
+        ponder();
         listen_to_it(argv[1]);
     } else if (strcmp(argv[2], "leave") == 0) {
         must(hf_client_leave(agentd, "enough", &err));

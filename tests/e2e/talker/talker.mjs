@@ -7,6 +7,7 @@ import { Holdfast, HoldfastError } from '../../../examples/node/holdfast.mjs';
 const [directory, mode] = process.argv.slice(2);
 const agentd = new Holdfast();
 const say = (...words) => console.log(words.join(' '));
+let held = ''; // what it ponders over, and gives back in the end
 
 async function refused(promise) {
     try {
@@ -75,12 +76,30 @@ async function work() {
     }
 }
 
+async function ponder() {
+    let task = null;
+    while (task === null) task = await agentd.claim(30_000);
+    await agentd.start(task.id);
+    held = task.id;
+    say('pondering', held);
+}
+
 async function listen() {
     for await (const event of agentd.events()) {
         const more = event.kind === 'task' ? event.id : event.ms > 0 ? 'length' : event.until !== null ? 'until' : '';
         say('event', event.kind, more);
         if (event.kind === 'task') await work();
-        if (event.kind === 'stop') return;
+        if (event.kind === 'nudge') {
+            await agentd.readNudge(event.id);
+            say('read', event.text);
+        }
+        if (event.kind === 'stop') {
+            if (held !== '') {
+                await agentd.release(held, 'too hard');
+                say('released', held);
+            }
+            return;
+        }
     }
 }
 
@@ -90,6 +109,9 @@ if (mode === 'talk') {
     await introduce();
     await beRefused();
     await work();
+    await listen();
+} else if (mode === 'ponder') {
+    await ponder();
     await listen();
 } else if (mode === 'leave') {
     await agentd.leave('enough');

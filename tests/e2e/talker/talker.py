@@ -8,6 +8,7 @@ from holdfast import Holdfast, HoldfastError
 
 directory, mode = sys.argv[1:]
 agentd = Holdfast()
+held = ""  # what it ponders over, and gives back in the end
 
 
 def say(*words):
@@ -85,13 +86,29 @@ def work():
         say("completed", task.id)
 
 
+def ponder():
+    global held
+    task = None
+    while task is None:
+        task = agentd.claim(30)
+    agentd.start(task.id)
+    held = task.id
+    say("pondering", held)
+
+
 def listen():
     for event in agentd.events():
         say("event", event.kind, event.id if event.kind == "task" else "length" if event.seconds > 0
             else "until" if event.until is not None else "")
         if event.kind == "task":
             work()
+        if event.kind == "nudge":
+            agentd.read_nudge(event.id)
+            say("read", event.text)
         if event.kind == "stop":
+            if held != "":
+                agentd.release(held, "too hard")
+                say("released", held)
             return
 
 
@@ -101,6 +118,9 @@ if mode == "talk":
     introduce()
     be_refused()
     work()
+    listen()
+elif mode == "ponder":
+    ponder()
     listen()
 elif mode == "leave":
     agentd.leave("enough")
