@@ -103,11 +103,11 @@ static void read_spec(struct link_process *process, const char *text)
 
 static void read_user(struct link_process *process, const char *line)
 {
-    uint32_t uid, gid;
+    char *end;
 
-    process->has_user = sscanf(line, "%" SCNu32 " %" SCNu32, &uid, &gid) == 2;
-    process->uid = process->has_user ? uid : 0;
-    process->gid = process->has_user ? gid : 0;
+    process->uid = (uid_t)strtoul(line, &end, 10);
+    process->has_user = end != line && *end == ' ';
+    process->gid = (gid_t)strtoul(end, NULL, 10);
 }
 
 void link_remember_read(struct link_process *process, const char *blob)
