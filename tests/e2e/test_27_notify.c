@@ -35,7 +35,7 @@ int main(void)
     TCase *t = tcase_create("notify");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 120);
+    tcase_set_timeout(t, 240);
     tcase_add_loop_test(t, what_systemds_own_program_says_for_an_agent_counts_as_the_agents, 0,
                         2); /* with rights, and without */
     return hft_suite_run("e2e: notify", t, NULL);
