@@ -20,6 +20,7 @@ enum {
     CLOSE_MS = 60000,       /* ... for so long, */
     PROCESS_MS = 2000,      /* and the process of anybody else */
     LOST_MAX_MS = 30000,    /* what starves for longer has too many threads itself */
+    GAP_MAX_MS = 3000,      /* between two looks; after a longer one nobody is judged at once */
     WATCHDOG_MAX_MS = 86400000,
     SLOW_MS = 600000, /* who says that it is busy has more time for so long */
     MOST_BOXES = 4,   /* that are filled in one turn: the lease waits behind them */
@@ -432,7 +433,7 @@ static void look_at_process(struct link_process *process, hf_ms now)
         return; /* it has ended, and the keeper tells us so */
     read_worker(&evidence->worker, suspect, now);
     hf_detector_on_shape(detector, link_proc_shape(link_evidence_get_subject(process)), now);
-    if (!suspect || now - before > TICK_MS)
+    if (!suspect || now - before > GAP_MAX_MS)
         return;
     waited = find_starved(evidence); /* 0 where it is not known */
     if (waited > 0 && evidence->lost + waited <= LOST_MAX_MS) {

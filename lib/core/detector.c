@@ -294,6 +294,8 @@ void hf_detector_on_lost(struct hf_detector *d, hf_ms lost, hf_ms now)
         d->awaited = earlier(d->awaited + lost, now);
     if (d->ping_out)
         d->ping_at = earlier(d->ping_at + lost, now);
+    if (d->suspect_at != 0) /* a warning counts while it can be heeded */
+        d->suspect_at = earlier(d->suspect_at + lost, now);
 }
 
 /* How unlikely. */

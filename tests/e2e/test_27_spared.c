@@ -223,6 +223,9 @@ static void starve(const struct cast *all, size_t count)
     for (size_t i = 0; i < count; i++)
         more[i] = count_said(all[i].agent) - said[i];
     cool(hogs);
+    /* Whoever else computes there would starve them on, and half a minute of it is enough. */
+    for (size_t i = 0; i < count; i++)
+        ck_assert(rank(pid_of(all[i].agent), 0));
     for (size_t i = 0; i < count; i++)
         ck_assert_msg(more[i] <= 1, "%s was not starved, and said %d", all[i].agent, more[i]);
 }

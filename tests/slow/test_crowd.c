@@ -1,6 +1,6 @@
 /* A crowd of a hundred agents who are well, each in its own way, on a machine that a hog takes
- * for itself time and again: nobody may be blamed. Then twenty of them hang, and all of those
- * are found, named and ended in time, and nobody else.
+ * for itself time and again: nobody may be blamed. Then twenty of them hang, and ten more
+ * beside the hog, and all of those are found, named and ended in time, and nobody else.
  *
  * HOLDFAST_CROWD_S says for how many seconds they are watched first. */
 #include <glob.h>
@@ -230,7 +230,7 @@ static const struct {
 };
 
 /* Those of a group hang at once, or one after the other; while the hog rests, or runs. */
-enum { GROUPS = 4, GROUP = 5 };
+enum { GROUPS = 6, GROUP = 5, RESTING = 4 };
 
 static const struct {
     const char *name;
@@ -256,6 +256,16 @@ static const struct {
       { "talk4", AWAITS_WHO_COMPUTES },
       { "feed4", READS },
       { "beside4", STOPPED } },
+    { { "ping5", READS },
+      { "hand5", STOPPED },
+      { "talk5", DEADLOCKED },
+      { "feed5", STOPPED },
+      { "beside5", COMPUTES } },
+    { { "ping6", COMPUTES },
+      { "hand6", DEADLOCKED },
+      { "talk6", AWAITS_WHO_COMPUTES },
+      { "feed6", READS },
+      { "beside6", STOPPED } },
 };
 
 struct victim {
@@ -421,7 +431,7 @@ static void expect_found(struct victim *victim)
 static void let_some_hang(void)
 {
     for (int i = 0; i < GROUPS; i++) {
-        bool at_once = i % 2 == 0, beside_hog = i / 2 == 1;
+        bool at_once = i % 2 == 0, beside_hog = i >= RESTING;
 
         for (int j = 0; j < GROUP; j += at_once ? GROUP : 1)
             hang_some(&victims[i][j], at_once ? GROUP : 1, beside_hog);

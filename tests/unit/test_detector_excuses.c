@@ -308,6 +308,26 @@ START_TEST(time_that_was_not_its_own_does_not_count)
 }
 END_TEST
 
+/* Nor does it use up the warning: from then on it has as long as anybody. */
+START_TEST(a_warning_counts_while_it_can_be_heeded)
+{
+    begin(HF_DETECTOR_DEFAULT);
+    hf_detector_set_watchdog(&d, 2 * S);
+    feed(HF_SOURCE_WATCHDOG, 1 * S, 20);
+    while (suspect_at == 0)
+        pass(LOOK, -1);
+    for (int i = 0; i < 10 * S / LOOK; i++) {
+        pass(LOOK, -1);
+        hf_detector_on_lost(&d, LOOK, now);
+    }
+    ck_assert_int_eq(frozen_at, 0);
+    hf_ms from = now;
+    pass(10 * S, -1);
+    ck_assert_int_ge(frozen_at, from + policy.warning - LOOK);
+    ck_assert_int_le(frozen_at, from + 2 * S);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("excuses");
@@ -332,5 +352,6 @@ int main(void)
     tcase_add_test(t, who_is_late_itself_gives_others_more_time);
     tcase_add_test(t, who_is_at_work_has_twice_the_time_until_its_end);
     tcase_add_test(t, time_that_was_not_its_own_does_not_count);
+    tcase_add_test(t, a_warning_counts_while_it_can_be_heeded);
     return run("core/detector: excuses", t);
 }
