@@ -101,10 +101,12 @@ END_TEST
 
 static pid_t start_sleeper(void)
 {
+    /* No lease ends while a link hangs, or takes its time on a machine that is busy. */
+    const char *flags[] = { "--ttl", "60s", NULL };
     pid_t agentd;
 
     variables = begin_scripted_links();
-    agentd = start("a1", (const char *[]){ "sleep", "600", NULL });
+    agentd = start_with("a1", flags, (const char *[]){ "sleep", "600", NULL });
     variables = NULL;
     await("agents/a1/live", "\"pid\"");
     await_link(1);
