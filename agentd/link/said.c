@@ -124,9 +124,10 @@ int64_t link_said_settle(struct link_said *said, int64_t wall)
         /* Seconds first: a day in the year 9999 has more milliseconds than one may multiply. */
         int64_t seconds = said->until_s - wall / 1000;
 
-        keeps = seconds < LINK_SAID_MOST_MS / 1000;
-        length =
-            keeps ? said->until_s * 1000 + said->until_ns / 1000000 - wall : LINK_SAID_MOST_MS;
+        if (seconds <= LINK_SAID_MOST_MS / 1000)
+            length = said->until_s * 1000 + said->until_ns / 1000000 - wall;
+        keeps = seconds <= LINK_SAID_MOST_MS / 1000 && length <= LINK_SAID_MOST_MS;
+        length = keeps ? length : LINK_SAID_MOST_MS;
     }
     if (!keeps)
         set_end(said, wall + length);

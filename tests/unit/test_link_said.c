@@ -140,6 +140,17 @@ START_TEST(a_state_that_explains_silence_has_an_end_within_a_week)
 }
 END_TEST
 
+/* Also when the next link settles it within the same second. */
+START_TEST(an_end_stays_where_it_is)
+{
+    ck_assert_int_eq(state("{\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"}"), HF_OK);
+    ck_assert_int_eq(link_said_settle(&said, 1000000024), 604800000);
+    ck_assert_int_eq(link_said_settle(&said, 1000000955), 604800000 - 931);
+    ck_assert_int_eq(said.until_s, 1604800);
+    ck_assert_int_eq(said.until_ns, 24000000);
+}
+END_TEST
+
 static const struct {
     const char *json, *sentence;
 } BEATS[] = {
@@ -333,6 +344,7 @@ int main(void)
     tcase_add_loop_test(t, a_turn_has_no_reason_of_the_state_before, 0, 2);
     tcase_add_loop_test(t, a_state_that_explains_silence_has_an_end_within_a_week, 0,
                         COUNT(ENDS));
+    tcase_add_test(t, an_end_stays_where_it_is);
     tcase_add_loop_test(t, a_mistake_changes_nothing, 0, COUNT(BEATS));
     tcase_add_test(t, a_text_that_is_too_long_is_not_cut);
     tcase_add_test(t, a_state_must_be_one);
