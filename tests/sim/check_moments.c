@@ -124,7 +124,8 @@ void hfs_check_judge_host(struct hfs_check *check, const struct c_agent *agent,
 
     for (size_t i = 0; i < check->host_count; i++)
         others = others || (&check->hosts[i] != host && check->hosts[i].present &&
-                            check->hosts[i].avoided_at == 0 &&
+                            check->hosts[i].avoided_at == 0 && !check->hosts[i].cordoned &&
+                            check->world->now - check->hosts[i].free_since > SINCE_MS &&
                             check->world->now - check->hosts[i].since > SINCE_MS);
     if (others && !check->was_restored && !hfs_check_is_blind(check) &&
         !hfs_check_was_blind(check, BLAMED_MS) && strcmp(agent->passed_host, name) == 0 &&

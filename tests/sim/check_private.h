@@ -94,6 +94,8 @@ struct c_done {
 struct c_host {
     char name[HFS_NAME];
     bool recorded, present;
+    bool cordoned;
+    hf_ms free_since; /* when it was no longer cordoned; 0: never was */
     int64_t lease;
     hf_ms since, gone_at;
     hf_ms avoided_at; /* when it last could not start something; 0: never */

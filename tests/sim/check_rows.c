@@ -590,6 +590,9 @@ static void apply_host(struct hfs_check *check, const struct c_change *change)
         const Holdfast__V1__Host *record = (const Holdfast__V1__Host *)change->record;
 
         host->recorded = record != NULL && !record->left;
+        if (host->cordoned)
+            host->free_since = check->world->now;
+        host->cordoned = record != NULL && record->cordoned;
         return;
     }
     if (!change->deleted)
@@ -600,19 +603,39 @@ static void apply_host(struct hfs_check *check, const struct c_change *change)
         host->gone_at = check->hosts_gone_at = check->world->now;
 }
 
+/* Whoever writes holds the lease on which the host hangs. */
+static bool is_here(struct hfs_check *check, const char *name)
+{
+    const struct c_host *host = hfs_check_host(check, name);
+    const struct c_lease *lease = hfs_check_find_lease(check, host->lease);
+
+    return host->present && lease != NULL && lease->owner == check->writer;
+}
+
 /* A start is refused by the agentd whose host is here. */
 static void judge_refusal(struct hfs_check *check, const struct c_change *change)
 {
-    const struct c_lease *lease;
-
     if (!change->deleted || check->writer == NULL || check->writer->role != HFS_AGENTD ||
         hfs_check_find_change(check, HF_KEY_AGENT_LIVE, change->key.sub) != NULL)
         return;
-    lease = hfs_check_find_lease(check, hfs_check_host(check, change->key.name)->lease);
-    if (!hfs_check_host(check, change->key.name)->present || lease == NULL ||
-        lease->owner != check->writer)
+    if (!is_here(check, change->key.name))
         hfs_check_violate(check, "I2 a start of %s is refused by %s, which is not here",
                           change->key.sub, change->key.name);
+}
+
+/* What a host is, is said by the agentd that is there; that it left, by one that may not be. */
+static void judge_host(struct hfs_check *check, const struct c_change *change)
+{
+    const Holdfast__V1__Host *record = (const Holdfast__V1__Host *)change->record;
+
+    if (record == NULL || record->left || check->writer == NULL ||
+        check->writer->role != HFS_AGENTD ||
+        hfs_check_find_change(check, HF_KEY_HOST_LIVE, change->key.name) != NULL)
+        return;
+    if (!is_here(check, change->key.name) ||
+        record->lease_id != hfs_check_host(check, change->key.name)->lease)
+        hfs_check_violate(check, "I2 %s is described by an agentd that is not here",
+                          change->key.name);
 }
 
 /* What hangs on a lease that etcd ended by itself: whoever holds it has not been told. */
@@ -655,6 +678,7 @@ void hfs_check_judge(struct hfs_check *check, const struct c_change *change)
         judge_command(check, change);
         judge_refusal(check, change);
         break;
+    case HF_KEY_HOST_RECORD: judge_host(check, change); break;
     case HF_KEY_HEALTH: hfs_check_judge_stalled(check, change); break;
     case HF_KEY_LEADER: hfs_check_judge_leader(check, change); break;
     case HF_KEY_CLOCK: hfs_check_judge_clock(check, change); break;

@@ -90,6 +90,7 @@ struct hfs_cluster_config {
     hf_ms progress_max;        /* of the controllers, as is the next; 0: as by default */
     hf_ms inquiry_answer;
     hf_ms sweep_after; /* transient agents are removed so long after their end; likewise */
+    bool reloads;      /* every link has other settings than the one before it */
     bool minded;       /* a person who is told that somebody stands still restarts it */
     uint8_t standstill_percent; /* turns in which a program begins to, once in its life; a
                                  * person who is told of it restarts it */
@@ -164,6 +165,7 @@ struct hfs_host {
     bool started[HFS_AGENTS]; /* since this keeper began */
 
     struct hfs_link *link; /* NULL: none */
+    unsigned links;        /* that it has had */
     struct hfs_timer restart;
     bool machine_stands; /* suspended: nothing of it runs */
     struct hfs_timer resume;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "schema/json.h"
 #include "sim/provoke.h"
 #include "sim/run.h"
@@ -178,25 +180,24 @@ static bool lose_host(struct hfs_cluster *cluster, const struct hfs_host *host)
 }
 
 /* A person says, or takes back, that nothing is to be started there. */
-static void cordon(struct hfs_cluster *cluster, const char *host)
+static void cordon(struct hfs_cluster *cluster, const char *host, bool cordoned)
 {
-    static const char NO[] = "\"cordoned\":false", YES[] = "\"cordoned\":true ";
     struct hf_key key = { HF_KEY_HOST_RECORD, .name = host };
-    char text[HF_KEY_SIZE], value[1024] = "";
+    HF_CLEANUP_BUF struct hf_buf value = { 0 };
+    ProtobufCMessage *record = NULL;
     const struct hfs_entry *entry;
-    char *at;
+    char text[HF_KEY_SIZE];
 
     hfs_must(hf_key_format(HFS_NS, &key, text, NULL));
     entry = hfs_store_get(hfs_etcd_get_store(cluster->etcd), hf_bytes_of(text));
-    if (entry == NULL || entry->value_len >= sizeof value)
+    if (entry == NULL)
         return;
-    memcpy(value, entry->value, entry->value_len);
-    at = strstr(value, NO);
-    if (at != NULL)
-        memcpy(at, YES, sizeof YES - 1);
-    else if ((at = strstr(value, "\"cordoned\":true")) != NULL && at[sizeof YES - 2] == ' ')
-        memcpy(at, NO, sizeof NO - 1);
-    put(cluster, text, (struct hf_bytes){ value, entry->value_len });
+    hfs_must(hf_json_decode(hf_key_get_record(key.kind), entry->value, entry->value_len, NULL,
+                            &record, NULL));
+    ((Holdfast__V1__Host *)record)->cordoned = cordoned;
+    hfs_must(hf_json_encode(record, &value));
+    put(cluster, text, (struct hf_bytes){ value.data, value.len });
+    hf_json_free(record);
 }
 
 /* Corrects every spec; etcd may be full or without a leader meanwhile, and a restored one has
@@ -265,7 +266,7 @@ static void undo(struct hfs_trouble *trouble, const struct hfs_fault *fault)
     case HFS_FAULT_NO_SPACE: faults->no_space = false; break;
     case HFS_FAULT_GARBAGE:
         if (fault->a >= HFS_FAULT_OF_HOST)
-            cordon(cluster, host_of(cluster, fault->a)->name);
+            cordon(cluster, host_of(cluster, fault->a)->name, false);
         else
             (void)spoil_spec(cluster, agent_of(cluster, fault->a), false);
         break;
@@ -516,7 +517,7 @@ static void hit_etcd(struct hfs_trouble *trouble, const struct hfs_fault *fault)
     case HFS_FAULT_NO_SPACE: faults->no_space = true; break;
     case HFS_FAULT_GARBAGE:
         if (fault->a >= HFS_FAULT_OF_HOST)
-            cordon(cluster, host_of(cluster, fault->a)->name);
+            cordon(cluster, host_of(cluster, fault->a)->name, true);
         else
             (void)spoil_spec(cluster, agent_of(cluster, fault->a), true);
         break;

@@ -487,7 +487,7 @@ static struct hf_node *make_node(struct hfs_host *host)
     record.n_launchers = 1;
     record.roots = roots;
     record.n_roots = cluster->cfg.own_files ? 1 : 0;
-    record.version = (char *)"model";
+    record.version = (char *)(cluster->cfg.reloads && host->links % 2 != 0 ? "other" : "model");
     return hf_node_new(&(struct hf_node_config){
         .ns = HFS_NS,
         .host = host->name,
@@ -540,6 +540,7 @@ void hfs_link_start(struct hfs_host *host)
     sweep(cluster);
     hfs_note(&cluster->world, "%s has a link", host->name);
     link->host = host;
+    host->links++;
     hfs_client_init(&link->client, &cluster->net, &host->process,
                     hfs_random_next(&cluster->dice));
     was = hfs_memory_set(true);

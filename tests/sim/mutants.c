@@ -44,7 +44,8 @@ static const char BY_LIVES[] =
     "end together";
 static const char BY_COMMAND[] =
     "M(command) is the same to the byte, so it is the start that was refused, and the name of "
-    "the key says that it is that host: what one agentd of it could not start is refused once";
+    "the key says that it is that host: what one agentd of it could not start is refused once. "
+    "And M(record) is, so it is what the host said of itself with that lease";
 static const char BY_JOIN[] =
     "M(record) implies it: a host that comes puts its record with its live key, and whoever "
     "removes it has read the record first, and then that the key is not there";
@@ -93,6 +94,8 @@ static const struct hfs_mutant MUTANTS[] = {
     NONE(SUBMIT, TASK, "aimed", NULL),
     NONE(JOIN, HOST_LIVE, "relapsed aimed", NULL),
     SAME(JOIN, HOST_RECORD, "comebacks", NULL),
+    DROP(HOST_HERE, HOST, HOST_LIVE, CREATE | LEASE, "reloads", NULL),
+    SAME(HOST, HOST_RECORD, "reloads", NULL),
     SAME(SPEC, AGENT_SPEC, "aimed", NULL),
 
     NONE(START_BY_COMMAND, AGENT_LIVE, "comebacks orders", NULL),
@@ -214,8 +217,8 @@ static const struct hfs_mutant MUTANTS[] = {
 
     HALF(AGENT_LIVE, CREATE, "aimed", NULL),
     HALF(AGENT_LIVE, LEASE, "relapsed", NULL),
-    HALF(HOST_LIVE, CREATE, "aimed relapsed", BY_COMMAND),
-    HALF(HOST_LIVE, LEASE, "relapsed", BY_COMMAND),
+    HALF(HOST_LIVE, CREATE, "aimed relapsed reloads", BY_COMMAND),
+    HALF(HOST_LIVE, LEASE, "relapsed reloads", BY_COMMAND),
     HALF(LEADER, CREATE, "resigns relapsed", NULL),
     HALF(LEADER, LEASE, "relapsed", NULL),
     HALF(HOST_RECORD, TEXT, "losses", NULL),

@@ -56,6 +56,7 @@ static void draw_cast(struct hfs_run *run, struct hfs_random *dice,
         cfg->agents[1].kind = cfg->agents[2].kind = HFS_WORKER;
     }
     cfg->calm = profile->calm;
+    cfg->reloads = profile->reloads;
     cfg->sweep_after = profile->sweeps ? SWEEP_MS : 0;
     cfg->page_ms = profile->paged ? PAGE_MS : profile->page_ms;
     cfg->report_percent = 10;

@@ -86,6 +86,7 @@ struct hfs_profile {
     bool very_late;   /* every other Txn is kept back, nearly always */
     bool provokes;    /* ... always, and what it compares changes then */
     bool early;       /* what is to be done is known at the beginning */
+    bool reloads;     /* every link has other settings than the one before it */
     bool sweeps;      /* all agents are transient, and removed as soon as that may be */
     bool long_run, long_faults, lossy;
     uint32_t running_max; /* tasks of a role that may run at once; 0: any number */
