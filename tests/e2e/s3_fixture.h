@@ -6,18 +6,12 @@
 
 #include <errno.h>
 
-#include "agentd_fixture.h"
+#include "stores_fixture.h"
 #include "support/bucket.h"
 
-#define TASKS      "http://localhost/v1/tasks/"
-#define CHECKPOINT TASKS "t1/checkpoint"
-#define KEEP(file) CURL "-w '%{http_code}' -T " file " " CHECKPOINT " >" file ".answer; "
 #define KEEP_PATH(file)                                                                        \
     CURL "-w '%{http_code}' -X PUT -H 'Content-Type: application/json' "                       \
          "-d \"{\\\"path\\\":\\\"$0/" file "\\\"}\" " CHECKPOINT " >" file ".answer; "
-#define TAKE_TASK                                                                              \
-    "cd \"$0\"; " CURL "-o claimed -d '{\"wait\":\"30s\"}' " TASKS "claim; " CURL              \
-    "-d '' " TASKS "t1/start; "
 #define COMPARE(file)                                                                          \
     CURL "-o back " CHECKPOINT "; cmp back " file " >>same 2>&1 && echo as stored >>same; "    \
          "echo done >>same; mv same compared; "
@@ -93,14 +87,6 @@ static inline pid_t start_s3(const char *const more[], const char *script)
         flags[count++] = *more;
     submit("t1", "r1", "x");
     return start_with("a1", flags, (const char *[]){ "sh", "-c", script, dir.path, NULL });
-}
-
-static inline void expect_answer(const char *file, const char *part)
-{
-    char *text = read_file(file);
-
-    ck_assert_msg(strstr(text, part) != NULL, "no %s in %s: %s", part, file, text);
-    free(text);
 }
 
 static inline void cli(struct hft_output *output, const char *verb)
