@@ -13,10 +13,7 @@ struct doctor {
     size_t count, cap;
     int err; /* HF_ENOMEM: one is missing */
     unsigned troubles;
-
-    /* Of etcd, as it said itself. */
-    int64_t db_bytes;
-    int64_t revision;
+    bool versioned; /* which etcd it is has been said */
 };
 
 /* One line of the report. */
@@ -25,6 +22,9 @@ void doctor_found(struct doctor *doctor, enum doctor_finding finding, const char
 
 /* doctor_etcd.c: what its own API tells. An error: it cannot be asked at all. */
 int doctor_examine_etcd(struct doctor *doctor) HF_MUST_CHECK;
+
+/* The faults of that one. */
+void doctor_examine_version(struct doctor *doctor, const char *version);
 
 /* doctor_web.c: how long etcd takes us for whom we say we are. Needs no etcd. */
 void doctor_examine_certificate(struct doctor *doctor);

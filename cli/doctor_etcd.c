@@ -89,10 +89,11 @@ static void tell_faults(struct doctor *doctor, int minor, int patch)
                      "with all of it, and take 3.6.14 or later");
 }
 
-static void examine_version(struct doctor *doctor, const char *version)
+void doctor_examine_version(struct doctor *doctor, const char *version)
 {
     int v[3];
 
+    doctor->versioned = true;
     if (!parse_version(version, v)) {
         doctor_found(doctor, DOCTOR_WARNING, "etcd's version %s is not understood", version);
         return;
@@ -113,16 +114,17 @@ static void on_status(const struct hf_status_result *result, void *arg)
 
     hf_etcd_get_endpoint(doctor->cli->etcd, endpoint, sizeof endpoint);
     asked->done = true;
+    asked->err = result->result.err;
+    if (asked->err == HF_EDENIED)
+        return; /* whoever may not read either is told so then */
     asked->err = cli_explain(doctor->cli, &result->result);
     if (asked->err != HF_OK)
         return;
-    doctor->db_bytes = result->db_bytes;
-    doctor->revision = result->result.header.revision;
     doctor_found(
         doctor, DOCTOR_FINE,
         "etcd %s answers at %s; its database has %" PRId64 " MiB, %" PRId64 " of them in use",
         result->version, endpoint, result->db_bytes >> 20, result->db_used_bytes >> 20);
-    examine_version(doctor, result->version);
+    doctor_examine_version(doctor, result->version);
     if (result->leader == 0)
         doctor_found(doctor, DOCTOR_TROUBLE,
                      "that member knows no leader: the others cannot be reached");
@@ -193,21 +195,35 @@ static void examine_leases(struct doctor *doctor)
                  grant.ttl_s);
 }
 
-int doctor_examine_etcd(struct doctor *doctor)
+static int examine_members(struct doctor *doctor)
 {
-    struct cli *cli = doctor->cli;
-    struct asked status = { .doctor = doctor }, survey = { .doctor = doctor };
+    struct asked survey = { .doctor = doctor };
     struct hf_survey *handle;
-    int rc = hf_etcd_status(cli->etcd, on_status, &status, NULL);
+    int rc = hf_etcd_survey(doctor->cli->etcd, on_survey, &survey, &handle);
 
     if (rc == HF_OK)
-        (void)!cli_wait(cli, &status.done, INT64_MAX);
-    if (rc != HF_OK || status.err != HF_OK)
-        return rc != HF_OK ? rc : status.err;
-    rc = hf_etcd_survey(cli->etcd, on_survey, &survey, &handle);
-    if (rc != HF_OK)
-        return rc;
-    (void)!cli_wait(cli, &survey.done, INT64_MAX);
-    examine_leases(doctor);
-    return HF_OK;
+        (void)!cli_wait(doctor->cli, &survey.done, INT64_MAX);
+    return rc;
+}
+
+int doctor_examine_etcd(struct doctor *doctor)
+{
+    struct asked status = { .doctor = doctor };
+    int rc = hf_etcd_status(doctor->cli->etcd, on_status, &status, NULL);
+
+    if (rc == HF_OK)
+        (void)!cli_wait(doctor->cli, &status.done, INT64_MAX);
+    if (rc == HF_OK)
+        rc = status.err;
+    if (rc == HF_OK)
+        rc = examine_members(doctor);
+    else if (rc == HF_EDENIED) {
+        doctor_found(doctor, DOCTOR_WARNING,
+                     "etcd tells only root how its members are, as some releases do: neither "
+                     "the doctor nor a controller can ask them. Take 3.5.32, 3.6.12 or later.");
+        rc = HF_OK;
+    }
+    if (rc == HF_OK)
+        examine_leases(doctor);
+    return rc;
 }

@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +110,8 @@ static double metric(const char *text, const char *name, double otherwise)
 static void examine_quota(struct doctor *doctor, const char *text)
 {
     double quota = metric(text, "etcd_server_quota_backend_bytes ", 0);
-    double share = quota > 0 ? (double)doctor->db_bytes / quota : 0;
+    double size = metric(text, "etcd_mvcc_db_total_size_in_bytes ", 0);
+    double share = quota > 0 ? size / quota : 0;
 
     if (quota <= 0)
         return;
@@ -150,12 +150,25 @@ static void examine_disk(struct doctor *doctor, const char *text)
 static void examine_compaction(struct doctor *doctor, const char *text)
 {
     double compacted = metric(text, "etcd_debugging_mvcc_db_compaction_keys_total ", 1);
+    double revision = metric(text, "etcd_debugging_mvcc_current_revision ", 0);
 
-    if (compacted <= 0 && doctor->revision > COMPACT_REVISIONS)
+    if (compacted <= 0 && revision > COMPACT_REVISIONS)
         doctor_found(doctor, DOCTOR_WARNING,
-                     "nobody compacts etcd: %" PRId64
-                     " revisions. Set --auto-compaction-retention=1h.",
-                     doctor->revision);
+                     "nobody compacts etcd: %.0f revisions. Set "
+                     "--auto-compaction-retention=1h.",
+                     revision);
+}
+
+/* Where etcd does not tell everyone by itself. */
+static void examine_version(struct doctor *doctor, const char *text)
+{
+    const char *at = find_metric(text, "etcd_server_version{server_version=\"");
+    char version[32];
+
+    if (doctor->versioned || at == NULL || sscanf(at, "%31[^\"]", version) != 1)
+        return;
+    doctor_found(doctor, DOCTOR_FINE, "etcd %s answers", version);
+    doctor_examine_version(doctor, version);
 }
 
 static void examine_clock(struct doctor *doctor, time_t date)
@@ -184,6 +197,7 @@ static void examine_metrics(struct doctor *doctor, bool tls, time_t *ret_expires
             "etcd serves no metrics there (%s): its quota, disk and clock are not known",
             curl_easy_strerror(web.rc));
     } else {
+        examine_version(doctor, web.body.data);
         examine_quota(doctor, web.body.data);
         examine_disk(doctor, web.body.data);
         examine_compaction(doctor, web.body.data);

@@ -143,7 +143,8 @@ static void on_tick(uv_timer_t *timer)
         ctl->api.longest_stall = late;
 }
 
-/* Before it has seen everything once, a refusal means that it will never do its job. */
+/* Before it has seen everything once, a refusal means that it will never do its job; but for
+ * one of the survey, which some releases of etcd leave to root. */
 static void on_trouble(const char *what, int err, const char *message, void *arg)
 {
     /* An etcd that is away fails everything, and may stay away for days. */
@@ -152,7 +153,7 @@ static void on_trouble(const char *what, int err, const char *message, void *arg
     struct hf_log_limit *limit = err == HF_EAGAIN || err == HF_ETIMEOUT ? &away : &other;
     struct controller *ctl = arg;
 
-    if (err == HF_EDENIED && !ctl->observer.synced) {
+    if (err == HF_EDENIED && !ctl->observer.synced && strcmp(what, "survey") != 0) {
         give_up(ctl, hf_error_set(&ctl->why, HF_EDENIED,
                                   "etcd refuses this user (%s): give it the controller's role",
                                   message));

@@ -48,8 +48,10 @@ static void on_survey(const struct hf_survey_result *result, void *arg)
     runner->cluster.survey = NULL;
     if (runner->closing)
         return;
-    if (result->result.err != HF_OK)
+    if (result->result.err != HF_OK &&
+        (result->result.err != HF_EDENIED || !runner->cluster.refused))
         hf_runner_complain(runner, "survey", result->result.err, result->result.message);
+    runner->cluster.refused = result->result.err == HF_EDENIED;
     hf_runner_on_result(runner, &result->result);
     runner->cluster.seen.agrees = result->result.err == HF_OK && result->agrees;
     if (result->result.err == HF_OK) {

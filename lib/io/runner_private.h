@@ -38,6 +38,7 @@ struct hf_runner_cluster {
     bool untold;
     struct hf_alarm alarm; /* for the next survey */
     struct hf_survey *survey;
+    bool refused; /* the last one was: some releases of etcd answer only root */
 };
 
 struct hf_runner {

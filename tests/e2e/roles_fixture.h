@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "etcd/watch.h"
 #include "support/fleet.h"
 #include "support/pki.h"
 
@@ -164,6 +165,27 @@ static inline struct hft_output as(const char *role, ...)
             cert.key, words[0], words[1], words[2], words[3], words[4], words[5], words[6],
             words[7], words[8], words[9], NULL);
     return output;
+}
+
+/* Watches until the handler, whose `arg` the outcome is, calls that done. */
+static inline void watch_until_done(struct hft_client *client, struct hf_range_bounds *bounds,
+                                    hf_rev from, const struct hf_watch_handler *handler,
+                                    struct hft_outcome *outcome)
+{
+    struct hf_watch_range range = { .bounds = bounds, .start_rev = from };
+    struct hf_watch_config cfg = { .ranges = &range,
+                                   .range_count = 1,
+                                   .probe_every = hft_patience(0),
+                                   .probe_timeout = hft_patience(0),
+                                   .pending_bytes = 1 << 20,
+                                   .handler = handler,
+                                   .arg = outcome };
+    struct hf_watch *watch;
+
+    ck_assert_int_eq(hf_watch_open(client->etcd, &cfg, &watch), HF_OK);
+    hft_await(client, outcome, hft_patience(0));
+    if (outcome->err == HF_OK)
+        hf_watch_close(watch);
 }
 
 #endif

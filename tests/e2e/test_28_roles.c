@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "e2e/roles_fixture.h"
-#include "etcd/watch.h"
 #include "support/proxy.h"
 #include "support/suite.h"
 #include "support/wait.h"
@@ -146,24 +145,10 @@ static void try_watch(struct hft_client *client, struct hf_key_range range, bool
                                                      on_watch_ended };
     struct hft_outcome outcome = { 0 };
     struct hf_range_bounds bounds;
-    struct hf_watch *watch;
 
     ck_assert_int_eq(hf_range_bounds_init(&bounds, &range), HF_OK);
-    ck_assert_int_eq(hf_watch_open(client->etcd,
-                                   &(struct hf_watch_config){
-                                       .ranges = &(struct hf_watch_range){ .bounds = &bounds },
-                                       .range_count = 1,
-                                       .probe_every = hft_patience(0),
-                                       .probe_timeout = hft_patience(0),
-                                       .pending_bytes = 1 << 20,
-                                       .handler = &handler,
-                                       .arg = &outcome },
-                                   &watch),
-                     HF_OK);
-    hft_await(client, &outcome, hft_patience(0));
+    watch_until_done(client, &bounds, 0, &handler, &outcome);
     expect_verdict(&outcome, allowed, "a watch", range.key.data);
-    if (outcome.err == HF_OK)
-        hf_watch_close(watch);
     hf_range_bounds_done(&bounds);
 }
 

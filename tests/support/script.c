@@ -501,9 +501,10 @@ static bool answer_one_renewal(struct hft_script *script)
 static bool answer_survey(struct hft_script *script)
 {
     struct hf_survey *survey = script->survey;
-    struct hf_survey_result result = { .result = result_of(script, HF_OK, script->now),
+    struct hf_survey_result result = { .result =
+                                           result_of(script, script->survey_err, script->now),
                                        .asked = 3,
-                                       .answered = 3,
+                                       .answered = script->survey_err == HF_OK ? 3 : 0,
                                        .corrupt = script->survey_corrupt,
                                        .agrees = script->survey_agrees };
     hf_survey_fn fn;

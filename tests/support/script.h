@@ -68,6 +68,7 @@ struct hft_script {
     bool silent; /* leases are not answered */
     bool refute; /* looks fail: a key is gone */
     bool survey_agrees, survey_corrupt;
+    int survey_err;    /* HF_OK: it is answered */
     const char *words; /* of what fails; NULL: our own */
 
     struct hf_alarms alarms;

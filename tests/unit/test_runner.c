@@ -251,6 +251,24 @@ START_TEST(a_leader_asks_all_members_how_they_are)
 }
 END_TEST
 
+START_TEST(a_survey_that_is_refused_is_told_of_once)
+{
+    start_leader();
+    script.survey_err = HF_EDENIED;
+    hft_script_run(&script, script.now + 10000);
+    hft_script_run(&script, script.now + 10000);
+    ck_assert_str_eq(troubles, "survey:EDENIED ");
+    script.survey_err = HF_EAGAIN;
+    hft_script_run(&script, script.now + 10000);
+    hft_script_run(&script, script.now + 10000);
+    script.survey_err = HF_EDENIED;
+    hft_script_run(&script, script.now + 10000);
+    ck_assert_str_eq(troubles, "survey:EDENIED survey:EAGAIN survey:EAGAIN survey:EDENIED ");
+    script.survey_err = HF_OK;
+    stop();
+}
+END_TEST
+
 START_TEST(the_keys_under_a_lease_are_compared_some_at_a_time_before_it_thaws)
 {
     toy.keys = 70; /* more than two Txns have room for */
@@ -472,6 +490,7 @@ int main(void)
     tcase_add_test(t, etcd_that_refuses_a_write_as_corrupt_is_corrupt);
     tcase_add_test(t, a_leader_is_told_its_term_and_writes_only_while_it_can_act);
     tcase_add_test(t, a_leader_asks_all_members_how_they_are);
+    tcase_add_test(t, a_survey_that_is_refused_is_told_of_once);
     tcase_add_test(t, the_keys_under_a_lease_are_compared_some_at_a_time_before_it_thaws);
     tcase_add_test(t, a_lease_whose_keys_are_gone_or_not_known_does_not_thaw);
     tcase_add_test(t, a_key_that_its_owner_removed_meanwhile_is_not_held_against_the_lease);
