@@ -215,13 +215,13 @@ START_TEST(what_the_manual_shows_does_what_it_says)
     begin_leader();
     (void)snprintf(script, sizeof script, "cd '%s' && %s", dir.path, RUN[_i]);
     agentd = start("a1", (const char *[]){ "sh", "-c", script, NULL });
-    submit("t1", "r1", "3");
-    await("tasks/t1", "\"checkpoint\":{\"seq\":\"1\"");
+    submit("t1", "r1", "5");
+    await_head("t1", 1);
     first = agent();
     ck_assert_int_eq(kill(first, SIGKILL), 0);
     await("tasks/t1", "\"state\":\"completed\"");
-    await("tasks/t1", "\"result\":\"3 steps\"");
-    await("tasks/t1", "\"checkpoint\":{\"seq\":\"3\""); /* none was kept twice */
+    await("tasks/t1", "\"result\":\"5 steps\"");
+    await("tasks/t1", "\"checkpoint\":{\"seq\":\"5\""); /* none was kept twice */
     ck_assert_int_ne(agent(), first);
     (void)stop(agentd);
 }
