@@ -123,15 +123,34 @@ static bool ends_within(pid_t pid, hf_ms timeout)
     }
 }
 
+/* The first bytes of a file of /proc, "" where there is none. */
+static void read_proc(pid_t pid, const char *name, char *ret_text, size_t size)
+{
+    char path[64];
+    ssize_t len = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    HF_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0)
+        len = read(fd, ret_text, size - 1);
+    ret_text[len > 0 ? len : 0] = '\0';
+}
+
 int hft_process_reap(pid_t pid, hf_ms timeout)
 {
     bool ended = ends_within(pid, hft_patience(timeout));
+    char stat[48] = "", wchan[48] = "";
     int status = 0;
 
-    if (!ended)
+    if (!ended) {
+        read_proc(pid, "stat", stat, sizeof stat); /* number, name and state are enough */
+        read_proc(pid, "wchan", wchan, sizeof wchan);
         (void)kill(pid, SIGKILL);
+    }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_msg(ended, "process %d did not end by itself in time", (int)pid);
+    ck_assert_msg(ended, "process %d did not end by itself in time: %s, in %s", (int)pid, stat,
+                  wchan);
     return status;
 }
 
