@@ -274,6 +274,23 @@ class Test(unittest.TestCase):
         client.close()
         client.close()
 
+    def test_who_interrupts_a_child_does_not_interrupt_its_parent(self):
+        client = self.agentd(b"HTTP/1.0 204 x\r\n\r\n").client()
+        child = os.fork()
+        if child == 0:  # with its parent's handlers for signals, and what they write to
+            with suppress(BaseException):
+                client.interrupt()
+                client.interrupt()
+                with suppress(holdfast.Interrupted):
+                    client.next_event(5)
+                    os._exit(1)
+                os._exit(0)
+            os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertIsNone(client.claim(300))
+        client.interrupt()
+        self.assertRaises(holdfast.Interrupted, client.next_event, 5)
+
 
 if __name__ == "__main__":
     unittest.main()
