@@ -583,7 +583,7 @@ class _Connection:
         view = memoryview(data)
         while view:
             try:
-                view = view[self._sock.send(view):]
+                view = view[self._sock.send(view, socket.MSG_NOSIGNAL):]
             except BlockingIOError:
                 self._wait(False)
             except OSError:
