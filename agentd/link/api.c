@@ -250,6 +250,7 @@ static int listen_there(struct link_api *api, struct hf_error *err)
     size_t body_max = link_store_get_max(api->agent->link->store);
     char address[sizeof api->path + 8];
     struct hf_httpd_config cfg = { .listen = address,
+                                   .user = api->user != geteuid() ? api->user : 0,
                                    .connections = MOST_CONNECTIONS,
                                    .body_max =
                                        body_max > LINK_JSON_MAX ? body_max : LINK_JSON_MAX,
@@ -278,20 +279,21 @@ static int let_pass(const struct link_api *api, struct hf_error *err)
     return HF_OK;
 }
 
+static int give_rest(const struct link_api *api, struct hf_error *err)
+{
+    int rc = api->notify != NULL ? link_notify_give(api->notify, api->user, err) : HF_OK;
+
+    return rc == HF_OK && api->user != geteuid() ? let_pass(api, err) : rc;
+}
+
 static int give(struct link_api *api, uid_t user, struct hf_error *err)
 {
     if (user == api->user)
         return HF_OK;
     if (chown(api->path, user, (gid_t)-1) != 0)
         return hf_error_set(err, HF_EIO, "%s: %s", api->path, strerror(errno));
-    if (api->notify != NULL) {
-        int rc = link_notify_give(api->notify, user, err);
-
-        if (rc != HF_OK)
-            return rc;
-    }
     api->user = user;
-    return user != geteuid() ? let_pass(api, err) : HF_OK;
+    return give_rest(api, err);
 }
 
 static void open_notify(struct link_api *api)
@@ -316,7 +318,7 @@ int link_api_open(struct link_agent *agent, uid_t user, struct hf_error *err)
     if (api == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     api->agent = agent;
-    api->user = geteuid();
+    api->user = user;
     rc = make_path(agent, api, err);
     if (rc == HF_OK)
         rc = listen_there(api, err);
@@ -331,7 +333,7 @@ int link_api_open(struct link_agent *agent, uid_t user, struct hf_error *err)
     open_notify(api);
     if (agent->link->runner != NULL)
         link_notify_begin(api->notify);
-    return give(api, user, err);
+    return give_rest(api, err);
 }
 
 void link_api_begin(struct link *link)

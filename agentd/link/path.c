@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -74,13 +77,22 @@ static int open_as(const struct link_user *as, const char *path)
     return fd;
 }
 
+/* What stands in such a file depends on the process that opens it, and on rights that it has
+ * beside those to files: it would be what we may know, not whoever asks. */
+static bool is_of_kernel(int file)
+{
+    struct statfs system;
+
+    return fstatfs(file, &system) != 0 || system.f_type == PROC_SUPER_MAGIC;
+}
+
 static int look_at(const struct reading *reading)
 {
     struct stat info;
 
     if (fstat(reading->file, &info) != 0)
         return errno;
-    if (!S_ISREG(info.st_mode))
+    if (!S_ISREG(info.st_mode) || (reading->as != NULL && is_of_kernel(reading->file)))
         return EINVAL;
     return info.st_size > reading->limits.max ? EFBIG : 0;
 }

@@ -41,6 +41,8 @@ const MISSED = 3; // of them that did not come: it is dead
 const EVENT_MAX = 64 << 10;
 const TOLD_MAX = 1000; // events that nobody has taken yet
 const WAIT_MAX = 300_000;
+const MUCH = 1 << 20; // bytes that may be refused before all of them are sent
+const GO_ON = 1000; // for how long agentd is waited for to say that they may
 // agentd says nothing before all of a checkpoint is stored, or fetched: with a bucket that takes minutes.
 const CHECKPOINT = { extra: 900_000 };
 
@@ -527,13 +529,22 @@ export class Holdfast {
         const type = isBytes ? 'application/octet-stream' : 'application/json';
         if (data !== undefined) headers['Content-Type'] = type;
         if (method !== 'GET') headers['Content-Length'] = data?.length ?? 0;
+        // Of what is refused while it is sent Node.js hears no answer, but that the connection is lost.
+        if (data?.length >= MUCH) headers.Expect = '100-continue';
         const signal = waits ? this.#interrupted.signal : undefined;
         return new Promise((resolve, reject) => {
             const where = { socketPath: this.#socket, method, path, headers, agent: false };
             const request = http.request({ ...where, timeout: ms, signal }, resolve);
             request.on('timeout', () => request.destroy(unavailable('agentd did not answer in time')));
             request.on('error', (error) => reject(translate(error)));
-            request.end(data);
+            const send = () => request.end(data);
+            if (headers.Expect === undefined) {
+                send();
+            } else {
+                const timer = setTimeout(send, GO_ON);
+                request.once('continue', send);
+                for (const end of ['continue', 'response', 'close']) request.once(end, () => clearTimeout(timer));
+            }
         });
     }
 }

@@ -14,7 +14,8 @@ repeated for `patience` seconds. Whatever goes wrong is a HoldfastError with one
 a sentence; Fenced is the one to obey: stop, and touch nothing.
 
 Threads: any number may call at once, but for next_event, events and tasks, each of which is for one at
-a time. Every call has a connection of its own. Under asyncio, call it in asyncio.to_thread.
+a time. Every call has a connection of its own. Under asyncio, call it in asyncio.to_thread. A process that
+was forked may ask, too, and interrupts itself alone; events are for one of both.
 """
 
 from __future__ import annotations
@@ -203,6 +204,7 @@ class Holdfast:
         self._timeout, self._patience = timeout, patience
         self._checkpoint_max, self._pongs_by_hand = checkpoint_max, pongs_by_hand
         self._wake, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._owner = os.getpid()
         self._stream: Optional[_Connection] = None
         self._events, self._told, self._again, self._heard = EventStream(), [], 0.0, 0.0
         self._silence = MISSED * ALIVE
@@ -226,6 +228,11 @@ class Holdfast:
         """Ends every wait, now and from now on: claim and next_event raise Interrupted, tasks and events
         end, and calls are not repeated any more. Made to be a signal handler, too."""
         try:
+            if os.getpid() != self._owner:  # a child shares it with its parent, for which this is not meant
+                pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                for own, shared in zip(pipe, (self._wake, self._waker)):
+                    os.dup2(own, shared, inheritable=False)
+                    os.close(own)
             os.write(self._waker, b"!")
         except OSError:
             pass  # it is there already
@@ -576,7 +583,7 @@ class _Connection:
         view = memoryview(data)
         while view:
             try:
-                view = view[self._sock.send(view):]
+                view = view[self._sock.send(view, socket.MSG_NOSIGNAL):]
             except BlockingIOError:
                 self._wait(False)
             except OSError:

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -33,13 +34,27 @@ bool hf_client_is_interrupted(const struct hf_client *client)
     return poll(&fd, 1, 0) > 0;
 }
 
+/* A child shares what is open with its parent, for which this was not meant: so it gets one of
+ * its own, in the same place. */
+static void interrupt_child(const struct hf_client *client)
+{
+    int own = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (own < 0)
+        return;
+    (void)dup3(own, client->interrupted, O_CLOEXEC);
+    (void)close(own);
+}
+
 void hf_client_interrupt(const struct hf_client *client)
 {
     uint64_t one = 1;
     int before = errno;
 
-    /* It can only fail because it is there already. */
-    (void)!write(client->interrupted, &one, sizeof one);
+    if (getpid() != client->owner)
+        interrupt_child(client);
+    else /* it can only fail because it is there already */
+        (void)!write(client->interrupted, &one, sizeof one);
     errno = before;
 }
 
@@ -131,6 +146,7 @@ int hf_client_new(const struct hf_client_config *cfg, struct hf_client **ret_cli
     if (client == NULL)
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     cfg = cfg != NULL ? cfg : &NONE;
+    client->owner = getpid();
     client->interrupted = client->timer = client->ready = client->stream = client->pongs = -1;
     client->timeout = cfg->timeout != 0 ? cfg->timeout : TIMEOUT_MS;
     if (client->timeout > HF_DURATION_MAX)

@@ -105,8 +105,11 @@ int hf_client_get_fd(struct hf_client *client)
 
 static void hang_up(struct hf_client *client, hf_ms pause)
 {
-    if (client->stream >= 0)
-        (void)close(client->stream); /* which takes it out of `ready`, too */
+    if (client->stream >= 0) {
+        /* Not by closing it alone, where a child of this process has it, too. */
+        (void)epoll_ctl(client->ready, EPOLL_CTL_DEL, client->stream, NULL);
+        (void)close(client->stream);
+    }
     client->stream = -1;
     client->has_head = client->is_cut = false;
     client->silence = (hf_ms)MISSED * ALIVE_MS;

@@ -25,6 +25,9 @@
  * Threads: any number may call at once, but for hf_client_next_event, which is for one at a
  * time, and hf_client_free, which comes last. Every call has a connection of its own.
  *
+ * Children: what was forked and runs no other program may ask, too, and interrupts itself
+ * alone. Events are for one of both; a client that each of them made is better.
+ *
  * Errors: HF_OK or a documented count, else one of base/err.h, with a sentence in `err`, which
  * may be NULL:
  *   HF_EFENCED    this process is not that agent any more: stop, touch nothing

@@ -2,6 +2,7 @@
 #ifndef HF_CLIENT_PRIVATE_H
 #define HF_CLIENT_PRIVATE_H
 
+#include <sys/types.h>
 #include <sys/un.h>
 
 #include "client/holdfast.h"
@@ -20,6 +21,7 @@ struct hf_client {
     hf_ms patience;
     size_t checkpoint_max;
     bool pongs_by_hand;
+    pid_t owner;     /* the process that made it, not a child of that */
     int interrupted; /* an eventfd: readable from the first interruption on */
 
     /* Of whoever takes events. */

@@ -637,8 +637,7 @@ int hf_httpd_new(uv_loop_t *loop, const struct hf_httpd_config *cfg,
         return hf_error_set(err, HF_ENOMEM, "out of memory");
     httpd->cfg = *cfg;
     set_defaults(&httpd->cfg);
-    rc = hf_httpd_listen(cfg->listen, httpd->cfg.mode, (int)httpd->cfg.connections,
-                         &httpd->listener, err);
+    rc = hf_httpd_listen(&httpd->cfg, &httpd->listener, err);
     if (rc != HF_OK) {
         free(httpd);
         return rc;

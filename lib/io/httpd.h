@@ -26,6 +26,7 @@ struct hf_httpd_config {
      * exist and where a socket that is left over is replaced. */
     const char *listen;
     mode_t mode;        /* of a Unix socket: 0600 */
+    uid_t user;         /* whose it is from the moment that it is seen; 0: ours */
     size_t connections; /* at once: 64 */
     size_t header_max;  /* bytes of a request line and its headers, together: 16 KiB */
     size_t body_max;    /* bytes: 1 MiB; a longer one is answered with 413, not kept */

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -123,9 +124,39 @@ static int bind_to(int fd, const union address *address, socklen_t len, mode_t m
     return rc;
 }
 
-int hf_httpd_listen(const char *text, mode_t mode, int backlog,
-                    struct hf_httpd_listener *ret_listener, struct hf_error *err)
+static int listen_at(int fd, const union address *address, socklen_t len,
+                     const struct hf_httpd_config *cfg)
 {
+    return bind_to(fd, address, len, cfg->mode) == 0 ? listen(fd, (int)cfg->connections) : -1;
+}
+
+/* Whoever comes while it is still ours would be refused like a stranger, and not come again: so
+ * it is made under another name, which is no longer. */
+static int listen_for(int fd, const union address *address, socklen_t len,
+                      const struct hf_httpd_config *cfg)
+{
+    const char *path = address->local.sun_path;
+    union address first = *address;
+    char *name = strrchr(first.local.sun_path, '/');
+    int error;
+
+    name = name != NULL ? name + 1 : first.local.sun_path;
+    *name = *name != '.' ? '.' : '_';
+    (void)unlink(first.local.sun_path); /* of one that was killed */
+    if (listen_at(fd, &first, len, cfg) == 0 &&
+        chown(first.local.sun_path, cfg->user, (gid_t)-1) == 0 &&
+        rename(first.local.sun_path, path) == 0)
+        return 0;
+    error = errno;
+    (void)unlink(first.local.sun_path);
+    errno = error;
+    return -1;
+}
+
+int hf_httpd_listen(const struct hf_httpd_config *cfg, struct hf_httpd_listener *ret_listener,
+                    struct hf_error *err)
+{
+    const char *text = cfg->listen;
     bool local = strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0;
     union address address = { 0 };
     socklen_t len = 0;
@@ -141,7 +172,7 @@ int hf_httpd_listen(const char *text, mode_t mode, int backlog,
         return fail(err, text, "socket");
     if (!local)
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
-    if (bind_to(fd, &address, len, mode) != 0 || listen(fd, backlog) != 0) {
+    if ((local && cfg->user != 0 ? listen_for : listen_at)(fd, &address, len, cfg) != 0) {
         rc = fail(err, text, "listen");
         (void)close(fd);
         return rc;

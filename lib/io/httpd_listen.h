@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "base/err.h"
+#include "io/httpd.h"
 
 struct hf_httpd_listener {
     int fd;
@@ -14,8 +15,8 @@ struct hf_httpd_listener {
     char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* of that */
 };
 
-/* As hf_httpd_new has it. The caller closes the descriptor. */
-int hf_httpd_listen(const char *text, mode_t mode, int backlog,
-                    struct hf_httpd_listener *ret_listener, struct hf_error *err) HF_MUST_CHECK;
+/* As hf_httpd_new has it, without defaults. The caller closes the descriptor. */
+int hf_httpd_listen(const struct hf_httpd_config *cfg, struct hf_httpd_listener *ret_listener,
+                    struct hf_error *err) HF_MUST_CHECK;
 
 #endif

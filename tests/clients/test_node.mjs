@@ -1,7 +1,9 @@
 // examples/node/holdfast.mjs beside an agentd that says what a script tells it to.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -180,6 +182,59 @@ test('a save takes the bytes of whatever has them', async (t) => {
         assert.equal(await client().save('t1', data), 9);
     }
     assert.deepEqual(asked.map((text) => text.split('\r\n\r\n')[1]), [...Array(4).fill('state'), '12345678']);
+});
+
+// A process of its own, as agentd is: else it would never hang up while something is being sent.
+const HASTY = `require('node:net').createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.pause().write(process.argv[2], () => socket.destroy()));
+}).listen(process.argv[1], () => console.log('listens'));`;
+
+test('a refusal that comes before all is sent is heard', async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'hft-node-'));
+    const path = join(directory, 'a1.sock');
+    const answer = `HTTP/1.1 413 x\r\nContent-Length: 64\r\n\r\n${refusal('too_large')}`;
+    const server = spawn(process.execPath, ['-e', HASTY, path, answer]);
+    t.after(() => {
+        server.kill();
+        rmSync(directory, { recursive: true });
+    });
+    await once(server.stdout, 'data');
+    const hf = new Holdfast({ socket: path, token: 'secret', patience: -1 });
+    for (let i = 0; i < 20; i++) await fails(hf.save('t1', Buffer.alloc(4 << 20)), 'ELIMIT', 'no (do better)');
+});
+
+test('much is sent when it may be, and to whoever does not say so', { timeout: 20_000 }, async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'hft-node-'));
+    const path = join(directory, 'a1.sock');
+    const much = Buffer.alloc(4 << 20, 'x');
+    const got = [];
+    let says = true;
+    const server = net.createServer((socket) => {
+        let [head, size] = ['', 0];
+        socket.on('error', () => {});
+        socket.on('data', (piece) => {
+            if (head === '') {
+                head = `${piece}`;
+                if (says) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+                return;
+            }
+            size += piece.length;
+            if (size < much.length) return;
+            got.push(size);
+            socket.end('HTTP/1.1 201 x\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{"seq":"9"}');
+        });
+    });
+    await new Promise((resolve) => server.listen(path, resolve));
+    t.after(() => {
+        server.close();
+        rmSync(directory, { recursive: true });
+    });
+    const hf = new Holdfast({ socket: path, token: 'secret', patience: -1 });
+    assert.equal(await hf.save('t1', much), 9);
+    says = false;
+    assert.equal(await hf.save('t1', much), 9);
+    assert.deepEqual(got, [much.length, much.length]);
 });
 
 test('a long save that loses its link is repeated', async (t) => {

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -35,6 +36,7 @@ class Agentd:
         self.directory = tempfile.TemporaryDirectory()
         self.path, self.answers, self.asked, self.clients = self.directory.name + "/a1.sock", answers, [], []
         self.takes = 0.0  # seconds before it answers
+        self.hangs_up = False  # at once
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(16)
@@ -47,6 +49,8 @@ class Agentd:
             except OSError:
                 return
             with connection:
+                if self.hangs_up:
+                    continue
                 self.asked.append(self.read(connection))
                 answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
                 if answer is None:  # it takes the connection, and that is all
@@ -273,6 +277,37 @@ class Test(unittest.TestCase):
         client.complete("t1")
         client.close()
         client.close()
+
+    def test_who_interrupts_a_child_does_not_interrupt_its_parent(self):
+        client = self.agentd(b"HTTP/1.0 204 x\r\n\r\n").client()
+        child = os.fork()
+        if child == 0:  # with its parent's handlers for signals, and what they write to
+            with suppress(BaseException):
+                client.interrupt()
+                client.interrupt()
+                with suppress(holdfast.Interrupted):
+                    client.next_event(5)
+                    os._exit(1)
+                os._exit(0)
+            os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertIsNone(client.claim(300))
+        client.interrupt()
+        self.assertRaises(holdfast.Interrupted, client.next_event, 5)
+
+    def test_an_agentd_that_hangs_up_kills_nobody(self):
+        agentd = self.agentd(b"")
+        agentd.hangs_up = True
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as who writes to pipes likes to have it
+            with suppress(BaseException):
+                with suppress(holdfast.Unavailable):
+                    agentd.client().save("t1", bytes(4 << 20))
+                    os._exit(1)
+                os._exit(0)
+            os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
 
 if __name__ == "__main__":

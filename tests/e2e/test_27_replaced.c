@@ -1,5 +1,7 @@
 /* A link that is replaced takes along how the agents are judged: nobody is ended by what it
  * never agreed to, and who hangs meanwhile is found by the next one. */
+#include <sys/inotify.h>
+
 #include "e2e/frozen_fixture.h"
 #include "support/port.h"
 
@@ -156,6 +158,60 @@ START_TEST(what_a_process_was_made_of_stays_until_its_end)
 }
 END_TEST
 
+/* What has happened to a file of the directory that is watched; 0: nothing yet. */
+static uint32_t changes_of(int watch, const char *file)
+{
+    union {
+        struct inotify_event event;
+        char bytes[16384];
+    } room;
+    uint32_t changes = 0;
+    ssize_t len;
+
+    while ((len = read(watch, &room, sizeof room)) > 0) {
+        for (const char *at = room.bytes; at < room.bytes + len;) {
+            const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
+
+            if (event->len > 0 && strcmp(event->name, file) == 0)
+                changes |= event->mask;
+            at += sizeof *event + event->len;
+        }
+    }
+    return changes;
+}
+
+/* Whoever was refused for a moment would take itself for a stranger. */
+START_TEST(a_socket_is_its_agents_from_the_moment_that_it_is_seen)
+{
+    const struct cast owned = { "owned", "ping", "user: nobody\ndetect.profile: dev\n" };
+    char path[HFT_PATH_MAX + 32];
+    struct stat before, after;
+    uint32_t changes;
+    pid_t agentd;
+    int watch;
+
+    if (geteuid() != 0 || hft_is_nobodys(false))
+        return; /* then agents run as their agentd does, always */
+    agentd = start_host("h1", &owned, 1, false);
+    await_said("h1", "owned", "pong 2");
+    watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    (void)snprintf(path, sizeof path, "%s/h1/agents", dir.path);
+    ck_assert_int_ge(inotify_add_watch(watch, path, IN_CREATE | IN_MOVED_TO | IN_ATTRIB), 0);
+    (void)snprintf(path, sizeof path, "%s/h1/agents/owned.sock", dir.path);
+    ck_assert_int_eq(stat(path, &before), 0);
+    ck_assert_int_eq(kill(agentd, SIGHUP), 0);
+    hft_wait_or_fail(has_another_link, &(int){ 2 }, STEP_MS, "another link");
+    ck_assert_int_eq(stat(path, &after), 0);
+    ck_assert_uint_ne(before.st_uid, 0);
+    ck_assert_uint_eq(before.st_uid, after.st_uid);
+    changes = changes_of(watch, "owned.sock");
+    ck_assert_msg((changes & (IN_CREATE | IN_MOVED_TO)) != 0 && (changes & IN_ATTRIB) == 0,
+                  "%#x", (unsigned)changes);
+    (void)close(watch);
+    end_host("h1", agentd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("replaced");
@@ -164,5 +220,6 @@ int main(void)
     tcase_set_timeout(t, 240);
     tcase_add_test(t, a_new_link_judges_as_the_old_one_did_and_finds_who_hangs);
     tcase_add_test(t, what_a_process_was_made_of_stays_until_its_end);
+    tcase_add_test(t, a_socket_is_its_agents_from_the_moment_that_it_is_seen);
     return hft_suite_run("e2e: replaced", t, NULL);
 }

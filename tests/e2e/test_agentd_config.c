@@ -38,8 +38,8 @@ END_TEST
     CURL "-X PUT -H \"Content-Type: application/json\" -d \"{\\\"path\\\":\\\"" path           \
          "\\\"}\" http://localhost/v1/tasks/t1/checkpoint; "
 
-/* As somebody else, within limits, and still able to ask; but not for what others may not see.
- */
+/* As somebody else, within limits, and still able to ask; but not for what others may not see,
+ * nor for what the kernel tells us and not them. */
 START_TEST(a_launcher_says_as_whom_and_within_which_limits)
 {
     char config[300], expected[64];
@@ -55,7 +55,7 @@ START_TEST(a_launcher_says_as_whom_and_within_which_limits)
                "name: worker\nuser: nobody\nopen_files_max: 99\nnice: 3\ndirectory: /\n"
                "environment: [MODE=fast]\n"
                "command: [sh, -c, 'id -un; ulimit -n; nice; pwd; echo $MODE $USER; " CURL
-               "http://localhost/v1/self; " PUT_FILE("/etc/shadow")
+               "http://localhost/v1/self; " PUT_FILE("/etc/shadow") PUT_FILE("/proc/kallsyms")
                    PUT_FILE("/etc/passwd") "exec sleep 600']\n");
     write_file("a1.yaml", "name: a1\nrole: r1\nlauncher: worker\n");
     ck_assert_int_eq(chmod(dir.path, 0700), 0);
@@ -65,6 +65,7 @@ START_TEST(a_launcher_says_as_whom_and_within_which_limits)
     await_line("agents/a1.log", "\"agent\":\"a1\"");
     await_line("agents/a1.log", "path: /etc/shadow: Permission denied");
     await_line("agents/a1.log", "there is no such task"); /* for what it may read */
+    await_line("agents/a1.log", "path: /proc/kallsyms: ");
     said = read_file("agents/a1.log");
     (void)snprintf(expected, sizeof expected, "nobody\n99\n%d\n/\nfast nobody\n{",
                    nice(0) + 3 < 19 ? nice(0) + 3 : 19);

@@ -95,11 +95,27 @@ static inline void *serve(void *arg)
         (void)poll(NULL, 0, takes_ms);
         if (answers[n] != NULL)
             say(fd, answers[n]);
+        (void)pthread_mutex_lock(&lock);
         if (stays && n_lines < MOST)
             lines[n_lines++] = fd;
         else
             (void)close(fd);
+        (void)pthread_mutex_unlock(&lock);
     }
+}
+
+/* Ends the newest connection that stayed, whoever else has it, if there is one. */
+static inline bool cut(void *arg)
+{
+    size_t n;
+
+    (void)arg;
+    (void)pthread_mutex_lock(&lock);
+    n = n_lines;
+    if (n > 0)
+        (void)shutdown(lines[n - 1], SHUT_RDWR);
+    (void)pthread_mutex_unlock(&lock);
+    return n > 0;
 }
 
 static inline struct hf_client *begin(hf_ms patience)

@@ -1,6 +1,7 @@
 /* What an agent asks, beside an agentd that answers what a script tells it to. */
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
 
 #include "base/str.h"
 #include "support/chaos.h"
@@ -399,6 +400,33 @@ START_TEST(an_interruption_ends_what_waits_and_nothing_else)
 }
 END_TEST
 
+/* It has its parent's handlers for signals, and what they write to. */
+START_TEST(who_interrupts_a_child_does_not_interrupt_its_parent)
+{
+    struct hf_client *client;
+    struct hf_client_event event;
+    struct hf_client_task task;
+    pid_t child;
+    int status;
+
+    add_answer("HTTP/1.0 204 x\r\n\r\n");
+    client = begin(-1);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        hf_client_interrupt(client);
+        hf_client_interrupt(client);
+        _exit(hf_client_next_event(client, 5000, &event, NULL) == HF_ECANCELED ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ck_assert_int_eq(hf_client_claim(client, 300000, &task, NULL), 0);
+    hf_client_interrupt(client);
+    ck_assert_int_eq(hf_client_next_event(client, 5000, &event, NULL), HF_ECANCELED);
+    end(client);
+}
+END_TEST
+
 /* Checkpoints. */
 
 #define KEPT(more)                                                                             \
@@ -599,6 +627,7 @@ int main(void)
     tcase_add_test(t, nobody_there_is_told_and_tried_again);
     tcase_add_test(t, any_number_of_threads_may_ask_at_once);
     tcase_add_test(t, an_interruption_ends_what_waits_and_nothing_else);
+    tcase_add_test(t, who_interrupts_a_child_does_not_interrupt_its_parent);
     tcase_add_test(t, a_checkpoint_is_loaded_into_memory_or_a_file);
     tcase_add_test(t, a_checkpoint_may_take_longer_than_anything_else);
     tcase_add_test(t, a_long_save_that_loses_its_link_is_repeated);

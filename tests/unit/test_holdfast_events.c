@@ -1,5 +1,7 @@
 /* What an agent is told, beside an agentd that says what a script tells it to. */
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "support/wait.h"
 #include "unit/holdfast_fixture.h"
@@ -142,6 +144,37 @@ START_TEST(two_events_in_one_piece_are_told_to_a_main_loop_one_by_one)
 }
 END_TEST
 
+/* What a child of ours has as well is not closed when we close it. */
+START_TEST(a_stream_that_a_child_has_too_wakes_nobody_when_it_is_lost)
+{
+    struct hf_client *client;
+    struct hf_client_event event;
+    struct pollfd fd = { .events = POLLIN };
+    pid_t child;
+
+    add_answer(OK("event: task\ndata: {\"id\":\"t1\"}\n\n"));
+    add_answer(OK("event: task\ndata: {\"id\":\"t2\"}\n\n"));
+    is_hasty = stays = true;
+    client = begin(-1);
+    fd.fd = hf_client_get_fd(client);
+    ck_assert_int_eq(next(client, &event), 1);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    hft_wait_or_fail(cut, NULL, 10000, "the stream");
+    ck_assert_int_eq(next(client, &event), 1);
+    ck_assert_str_eq(event.id, "t2");
+    ck_assert_int_eq(hf_client_next_event(client, 0, &event, NULL), 0);
+    ck_assert_int_eq(poll(&fd, 1, 0), 0);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    end(client);
+}
+END_TEST
+
 static const struct {
     const char *answer, *text;
     int rc;
@@ -183,6 +216,7 @@ int main(void)
     tcase_add_test(t, a_stream_that_shows_no_sign_of_life_is_begun_anew);
     tcase_add_test(t, a_main_loop_needs_one_descriptor);
     tcase_add_test(t, two_events_in_one_piece_are_told_to_a_main_loop_one_by_one);
+    tcase_add_test(t, a_stream_that_a_child_has_too_wakes_nobody_when_it_is_lost);
     tcase_add_loop_test(t, what_is_no_stream_of_events_is_told, 0, COUNT(STREAMS));
     return run("client/event", t);
 }
