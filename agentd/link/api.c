@@ -18,6 +18,7 @@ enum {
     MOST_CONNECTIONS =
         64,           /* of one agent: no more than it can use, so that it disturbs nobody */
     ALIVE_MS = 15000, /* between two signs of life to whoever listens to events */
+    READ_BYTES = 16 << 10, /* of JSON take as long as another request */
 };
 #define ALIVE_TEXT "15000" /* the same, as whoever listens is promised it */
 
@@ -158,13 +159,25 @@ static void refuse(struct hf_httpd_request *request, unsigned status, const char
                    (struct hf_bytes){ text.data, text.len });
 }
 
+/* How many requests its body is worth. What is stored as it is, or is too long to be looked at,
+ * takes no time to read. */
+static int64_t count_of(const struct hf_httpd_request *request)
+{
+    size_t len = hf_httpd_get_body(request).len;
+    bool is_stored = strcmp(hf_httpd_get_method(request), "PUT") == 0 &&
+                     !link_call_is_json(hf_httpd_get_header(request, "Content-Type"));
+
+    return is_stored || len > LINK_JSON_MAX ? 1 : 1 + (int64_t)(len / READ_BYTES);
+}
+
 /* One that asks and asks gets no more of our time than it takes to say so. */
-static bool is_too_often(struct link_api *api, struct link_process *process)
+static bool is_too_often(struct link_api *api, struct link_process *process,
+                         const struct hf_httpd_request *request)
 {
     const struct link *link = api->agent->link;
 
     return !link_bucket_take(process != NULL ? &process->requests : &api->strangers,
-                             link->settings->rate, link_now(link));
+                             link->settings->rate, count_of(request), link_now(link));
 }
 
 static void on_request(struct hf_httpd_request *request, void *arg)
@@ -175,7 +188,7 @@ static void on_request(struct hf_httpd_request *request, void *arg)
     struct hf_httpd_peer peer = { 0 };
     struct http_call *http;
 
-    if (is_too_often(api, process)) {
+    if (is_too_often(api, process, request)) {
         add_header(request, "Retry-After", "1");
         refuse(request, 429, "limit", "more requests per second than api.rate allows",
                "wait a second, and ask less often");

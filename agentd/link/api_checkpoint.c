@@ -335,19 +335,11 @@ static void put_file(struct link_call *call, const char *path)
     call->on_cancel = cancel_loan;
 }
 
-static bool is_json(const struct link_call *call)
-{
-    static const char TYPE[] = "application/json";
-
-    return call->content_type != NULL &&
-           strncmp(call->content_type, TYPE, sizeof TYPE - 1) == 0;
-}
-
 void link_call_put_checkpoint(struct link_call *call)
 {
     ProtobufCMessage *message;
 
-    if (!is_json(call)) {
+    if (!link_call_is_json(call->content_type)) {
         if (call->body.len > link_store_get_max(call->process->agent->link->store))
             refuse_size(call);
         else

@@ -72,6 +72,7 @@ void link_ask_recall(struct link_process *process)
 {
     struct hf_node_view view;
     struct link_ask *ignored;
+    bool unwritten;
 
     if (process == NULL || !process->is_orphan || process->recalled ||
         hf_node_get_view(process->agent->link->node, process->who.agent,
@@ -79,10 +80,12 @@ void link_ask_recall(struct link_process *process)
         !view.told)
         return;
     process->recalled = true;
+    unwritten = process->said.kept;
     if (view.report != NULL && is_own(process, view.report))
-        link_said_take_report(&process->said, view.report);
+        unwritten = link_said_take_report(&process->said, view.report);
     link_evidence_on_recalled(process);
-    if (process->report_waits && link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
+    if ((process->report_waits || unwritten) &&
+        link_ask_report(process, NULL, NULL, &ignored) != HF_OK)
         HF_LOG_WARN("report_lost", HF_STR("agent", process->who.agent),
                     HF_STR("next", "the next one says it all"));
 }

@@ -2,10 +2,11 @@
 
 enum { ONE = 1000, WORTH_S = 2 };
 
-bool link_bucket_take(struct link_bucket *bucket, int64_t per_second, hf_ms now)
+bool link_bucket_take(struct link_bucket *bucket, int64_t per_second, int64_t count, hf_ms now)
 {
     hf_ms passed = now > bucket->at ? now - bucket->at : 0;
     int64_t size = per_second * WORTH_S * ONE;
+    int64_t wanted = count < per_second * WORTH_S ? count * ONE : size;
 
     /* A thousandth per millisecond for each one per second. */
     if (passed >= (hf_ms)WORTH_S * ONE || passed * per_second >= bucket->taken)
@@ -13,8 +14,8 @@ bool link_bucket_take(struct link_bucket *bucket, int64_t per_second, hf_ms now)
     else
         bucket->taken -= passed * per_second;
     bucket->at = now > bucket->at ? now : bucket->at;
-    if (bucket->taken + ONE > size)
+    if (bucket->taken + wanted > size)
         return false;
-    bucket->taken += ONE;
+    bucket->taken += wanted;
     return true;
 }

@@ -16,7 +16,8 @@ struct link_bucket {
     hf_ms at;      /* as of then */
 };
 
-/* Takes one. False: there is none, and nothing was taken. */
-bool link_bucket_take(struct link_bucket *bucket, int64_t per_second, hf_ms now);
+/* Takes so many, or all of a full one where that is more than it can hold. False: there are not
+ * that many, and nothing was taken. */
+bool link_bucket_take(struct link_bucket *bucket, int64_t per_second, int64_t count, hf_ms now);
 
 #endif

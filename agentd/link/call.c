@@ -105,6 +105,13 @@ void link_call_error(struct link_call *call, int err, const char *text)
 
 /* Bodies. */
 
+bool link_call_is_json(const char *content_type)
+{
+    static const char TYPE[] = "application/json";
+
+    return content_type != NULL && strncmp(content_type, TYPE, sizeof TYPE - 1) == 0;
+}
+
 bool link_call_decode(struct link_call *call, const ProtobufCMessageDescriptor *type,
                       ProtobufCMessage **ret_message)
 {

@@ -84,6 +84,8 @@ void link_call_fail(struct link_call *call, int status, const char *code, const 
 /* The same for an error of ours, `text` saying more; NULL: nothing more is known. */
 void link_call_error(struct link_call *call, int err, const char *text);
 
+/* What that header says; NULL: there is none. */
+bool link_call_is_json(const char *content_type);
 /* Decodes the body, `{}` when it is empty. False: it was answered. */
 bool link_call_decode(struct link_call *call, const ProtobufCMessageDescriptor *type,
                       ProtobufCMessage **ret_message);

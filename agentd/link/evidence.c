@@ -172,13 +172,17 @@ static void remember(struct link_process *process, hf_ms now)
     const struct hf_detector *detector = &process->evidence.detector;
     struct link_judged *judged = &process->judged;
     uint8_t used = hf_detector_get_used(detector);
+    int state = process->said.state != HOLDFAST__V1__AGENT_STATE__VALUE__unknown
+                    ? (int)process->said.state
+                    : judged->state;
     hf_ms announced =
         detector->announced_until != 0 ? detector->announced_until - now + hf_clock_wall() : 0;
 
     if (used == judged->used && detector->watchdog == judged->watchdog &&
-        llabs(announced - judged->announced_wall) < TICK_MS)
+        state == judged->state && llabs(announced - judged->announced_wall) < TICK_MS)
         return;
     judged->used = used;
+    judged->state = state;
     judged->watchdog = detector->watchdog;
     judged->announced_wall = announced;
     (void)link_remember(process); /* without it, it is judged by less */

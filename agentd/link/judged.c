@@ -116,8 +116,8 @@ void link_judged_format(const struct link_judged *judged, struct hf_buf *text)
     if (detect != NULL && strlen(detect) < DETECT_MAX)
         hf_buf_printf(text, DETECT "%s\n", detect);
     free(detect);
-    hf_buf_printf(text, HEARD "%u %" PRId64 " %" PRId64 "\n", judged->used, judged->watchdog,
-                  judged->announced_wall);
+    hf_buf_printf(text, HEARD "%u %" PRId64 " %" PRId64 " %d\n", judged->used, judged->watchdog,
+                  judged->announced_wall, judged->state);
 }
 
 static void read_heard(struct link_judged *judged, const char *line, size_t len)
@@ -128,6 +128,7 @@ static void read_heard(struct link_judged *judged, const char *line, size_t len)
     judged->used = (uint8_t)strtoul(at, &at, 10);
     judged->watchdog = strtoll(at, &at, 10);
     judged->announced_wall = strtoll(at, &at, 10);
+    judged->state = (int)strtol(at, &at, 10); /* nothing, of an older version */
 }
 
 bool link_judged_read(struct link_judged *judged, const char *line, size_t len)

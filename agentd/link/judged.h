@@ -16,6 +16,7 @@ struct link_judged {
     hf_ms watchdog;       /* as the process has set it itself; 0: it did not */
     uint8_t used;         /* bits 1 << source: what it has begun to use */
     hf_ms announced_wall; /* until then it explained its silence; 0: nothing is announced */
+    int state;            /* that it said last, by its number in the schema; 0: not known */
 };
 
 /* Begins as the launcher says. HF_ENOMEM: it is judged by what the launcher says later. */

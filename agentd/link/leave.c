@@ -15,6 +15,7 @@ struct leave {
     struct link *link;
     link_left_fn fn;
     struct hf_call *call;
+    struct hf_commit *commit;
     struct link_process *process; /* whose end is being written */
 };
 
@@ -23,6 +24,8 @@ static void finish(struct leave *leave, const char *trouble)
     link_left_fn fn = leave->fn;
     struct link *link = leave->link;
 
+    if (link->burial == leave)
+        link->burial = NULL;
     if (trouble != NULL)
         HF_LOG_WARN("not_said_goodbye", HF_STR("why", trouble),
                     HF_STR("next", "the lease ends by itself"));
@@ -127,23 +130,32 @@ static void on_revoked(const struct hf_write_result *result, void *arg)
     finish(arg, err == HF_OK || err == HF_ENOENT ? NULL : hf_err_text(err));
 }
 
+static void forget(struct link *link, struct link_process *process)
+{
+    link_channel_order(link->channel, AGENTD_FORGET, &process->who);
+    link_process_free(process);
+}
+
 static void forget_buried(struct leave *leave)
 {
-    struct link_process *process = leave->process;
-
-    link_channel_order(leave->link->channel, AGENTD_FORGET, &process->who);
-    link_process_free(process);
+    forget(leave->link, leave->process);
     bury_next(leave);
+}
+
+static void log_unwritten(const struct link_process *process, const char *outcome)
+{
+    HF_LOG_WARN("end_not_written", HF_STR("agent", process->who.agent),
+                HF_STR("outcome", outcome),
+                HF_STR("next", "its registration ends with the lease"));
 }
 
 static void on_buried(const struct hf_commit_result *result, void *arg)
 {
     struct leave *leave = arg;
 
+    leave->commit = NULL;
     if (result->outcome != HF_OUTCOME_DONE)
-        HF_LOG_WARN("end_not_written", HF_STR("agent", leave->process->who.agent),
-                    HF_STR("outcome", hf_commit_outcome_name(result->outcome)),
-                    HF_STR("next", "its registration ends with the lease"));
+        log_unwritten(leave->process, hf_commit_outcome_name(result->outcome));
     forget_buried(leave);
 }
 
@@ -218,7 +230,8 @@ static void on_exit_read(const struct hf_range_result *result, void *arg)
     if (rc == HF_OK)
         rc = plan_end(leave, result, &plan);
     if (rc == HF_OK) {
-        rc = hf_commit_start(&leave->link->backend, &plan, PATIENCE_MS, on_buried, leave, NULL);
+        rc = hf_commit_start(&leave->link->backend, &plan, PATIENCE_MS, on_buried, leave,
+                             &leave->commit);
         hf_plan_done(&plan);
     }
     if (rc != HF_OK)
@@ -256,6 +269,11 @@ static void bury_next(struct leave *leave)
     int len;
 
     leave->process = find_abandoned(link);
+    /* Who ends has no time to write them one after the other while etcd is away. */
+    for (; link->leaving && leave->process != NULL; leave->process = find_abandoned(link)) {
+        log_unwritten(leave->process, "agentd ends");
+        forget(link, leave->process);
+    }
     if (leave->process == NULL) {
         revoke_lost(leave);
         return;
@@ -274,8 +292,24 @@ void link_bury_lost(struct link *link, link_left_fn fn)
 {
     struct leave *leave = new_leave(link, fn);
 
-    if (leave == NULL)
+    if (leave == NULL) {
         fn(link);
+        return;
+    }
+    link->burial = leave;
+    bury_next(leave);
+}
+
+void link_bury_cancel(struct link *link)
+{
+    struct leave *leave = link->burial;
+
+    link->burial = NULL;
+    if (leave == NULL)
+        return;
+    if (leave->commit != NULL)
+        hf_commit_cancel(leave->commit);
     else
-        bury_next(leave);
+        link->backend.ops->cancel(leave->call);
+    free(leave);
 }

@@ -245,6 +245,7 @@ static void on_runner_closed(void *arg)
     struct link *link = arg;
 
     link->runner = NULL;
+    link_bury_cancel(link);
     link_ask_done(link);
     for (struct link_agent *agent = link->agents; agent != NULL; agent = agent->next)
         link_api_close(agent);

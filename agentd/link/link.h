@@ -39,6 +39,7 @@ struct link_api;
 struct link_sweep;
 struct link_call;
 struct link_agent;
+struct leave;
 
 /* A process, as the keeper last told of it. */
 struct link_process {
@@ -132,6 +133,7 @@ struct link {
     struct link_verdict *verdicts; /* on bodies that take long to read, newest first */
     struct link_agent *agents;
     struct link_ask *asks;
+    struct leave *burial;     /* of what an agentd before this one left; or NULL */
     struct link_later *later; /* news that must wait until the runner may be fed */
     uint64_t last_token;
     enum hf_lease_state lease_state;
@@ -240,6 +242,7 @@ void link_leave(struct link *link, link_left_fn fn);
 /* Writes the ends of what an agentd that crashed here left behind, and revokes its lease;
  * likewise, and perhaps at once. */
 void link_bury_lost(struct link *link, link_left_fn fn);
+void link_bury_cancel(struct link *link); /* which may be under way; `fn` does not come */
 
 /* certificate.c - what is found when etcd's credential files are looked at, for the log. */
 void link_certificate_on_renewed(int err, const char *message, void *arg);

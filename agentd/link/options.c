@@ -210,7 +210,8 @@ static const struct hf_option TABLE[] = {
         .preset = "200",
         .help =
             "How many requests each process of an agent may make per second on average, and "
-            "twice as many at once; more are answered with 429.",
+            "twice as many at once; each 16 KiB of JSON count as another one. More are "
+            "answered with 429.",
     },
     {
         .flag = "state-dir",

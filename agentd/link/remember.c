@@ -133,6 +133,8 @@ void link_remember_read(struct link_process *process, const char *blob)
             (void)link_judged_read(&process->judged, line, len);
         line += len;
     }
+    link_said_keep(&process->said, process->judged.state, process->judged.announced_wall,
+                   hf_clock_wall());
     read_spec(process, line);
 }
 

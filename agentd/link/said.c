@@ -82,7 +82,7 @@ int link_said_take_state(struct link_said *said, const Holdfast__V1__StateReques
     if (rc != HF_OK)
         return rc;
     next.state = state->state;
-    next.extended = false;
+    next.extended = next.kept = false;
     next.has_until = state->until != NULL;
     if (next.has_until) {
         next.until_s = state->until->seconds;
@@ -136,6 +136,7 @@ int64_t link_said_settle(struct link_said *said, int64_t wall)
 
 void link_said_extend(struct link_said *said, int64_t until_wall)
 {
+    said->kept = false;
     if (length_of(said->state) == 0) {
         said->state = HOLDFAST__V1__AGENT_STATE__VALUE__busy;
         said->extended = true;
@@ -186,7 +187,7 @@ static bool take_turn(struct link_said *said, Holdfast__V1__AgentState__Value st
 {
     said->state = state;
     said->reason[0] = '\0'; /* that of the state before */
-    said->has_until = said->extended = false;
+    said->has_until = said->extended = said->kept = false;
     said->turns = true;
     return true;
 }
@@ -235,15 +236,33 @@ static void fill_text(char place[LINK_SAID_TEXT], const char *text)
                        text);
 }
 
-/* A state and what belongs to it. */
-static void fill_state(struct link_said *said, const Holdfast__V1__Report *report)
+void link_said_keep(struct link_said *said, int state, int64_t until_wall, int64_t wall)
 {
-    if (said->state != HOLDFAST__V1__AGENT_STATE__VALUE__unknown)
+    if (state == HOLDFAST__V1__AGENT_STATE__VALUE__unknown ||
+        !has_name(&holdfast__v1__agent_state__value__descriptor, state))
         return;
-    said->state = report->state;
+    said->state = (Holdfast__V1__AgentState__Value)state;
+    said->kept = true;
+    if (length_of(said->state) != 0)
+        set_end(said, until_wall != 0 ? until_wall : wall);
+}
+
+static void fill_reason(struct link_said *said, const Holdfast__V1__Report *report)
+{
     fill_text(said->reason, report->reason);
     said->extended = said->state == HOLDFAST__V1__AGENT_STATE__VALUE__busy &&
                      strcmp(said->reason, EXTENDED) == 0;
+}
+
+/* A state and what belongs to it. */
+static void fill_state(struct link_said *said, const Holdfast__V1__Report *report)
+{
+    if (said->kept && said->state == report->state)
+        fill_reason(said, report);
+    if (said->state != HOLDFAST__V1__AGENT_STATE__VALUE__unknown)
+        return;
+    said->state = report->state;
+    fill_reason(said, report);
     said->has_until = report->until != NULL;
     if (said->has_until) {
         said->until_s = report->until->seconds;
@@ -264,9 +283,10 @@ static void fill_counter(struct link_said *said,
         *counter = entry->value;
 }
 
-void link_said_take_report(struct link_said *said, const Holdfast__V1__Report *report)
+bool link_said_take_report(struct link_said *said, const Holdfast__V1__Report *report)
 {
     const Holdfast__V1__Report__Progress *progress = report->progress;
+    bool is_newer = said->kept && said->state != report->state;
 
     fill_state(said, report);
     fill_text(said->phase, report->phase);
@@ -282,6 +302,7 @@ void link_said_take_report(struct link_said *said, const Holdfast__V1__Report *r
         said->has_percent = true;
         said->percent = progress->percent;
     }
+    return is_newer;
 }
 
 static void add_counter(struct link_said_report *report, const char *name, int64_t value)

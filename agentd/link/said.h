@@ -26,6 +26,7 @@ struct link_said {
     int64_t until_s;
     int32_t until_ns;
     bool extended; /* it is busy because it asked for time */
+    bool kept;     /* its state is what the keeper remembered, and nothing was said since */
     /* Of the last notice, for whoever judges it: */
     bool feeds;          /* its watchdog, ... */
     bool gives_up;       /* ... which it wants to bite at once, ... */
@@ -55,8 +56,13 @@ void link_said_extend(struct link_said *said, int64_t until_wall);
 /* It goes on after that, and is ready again if it was busy for nothing else. */
 void link_said_end_extension(struct link_said *said);
 
-/* What an earlier link wrote of the same process holds where nothing was said since. */
-void link_said_take_report(struct link_said *said, const Holdfast__V1__Report *report);
+/* The state that it said last to a link before this one, though that may not have written it,
+ * and until when it explains silence; 0: it does not, at `wall`. */
+void link_said_keep(struct link_said *said, int state, int64_t until_wall, int64_t wall);
+
+/* What an earlier link wrote of the same process holds where nothing was said since. True: it
+ * did not come to write the last state, so somebody should. */
+bool link_said_take_report(struct link_said *said, const Holdfast__V1__Report *report);
 
 /* As a record, which points into itself and to what was said. */
 struct link_said_report {

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/node_private.h"
@@ -251,7 +252,9 @@ void hf_node_on_registered(struct node_agent *a, int64_t create_rev, int64_t lea
     };
     a->tasks_read = false;
     a->settled = a->process == PROCESS_HELD && a->start_sent;
-    a->said_new = a->said_new || a->said_wall != 0; /* what it said holds in this life, too */
+    a->said_new = a->said_new || a->said_wall != 0; /* what it said holds in this life, too, */
+    free(a->reported); /* and nobody takes what was written for the one before as its own */
+    a->reported = NULL;
     a->suspicion_new = a->suspicion_new || a->suspicion != NULL;
     a->suspected = false;
     a->dirty = true;

@@ -66,6 +66,7 @@ struct hf_httpd {
     struct hf_httpd_listener listener;
     uv_poll_t poll;
     uv_timer_t timer; /* MHD's own deadlines */
+    uv_idle_t soon;   /* it has more to do at once */
     uv_timer_t sweep; /* ours */
     unsigned handles;
     bool woken; /* somebody who slept, or waits for a place, since the last run */
@@ -86,25 +87,42 @@ static hf_ms now(void)
 /* The loop. */
 
 static void on_timer(uv_timer_t *timer);
+static void on_soon(uv_idle_t *soon);
 static void wake(struct hf_httpd_request *request);
+
+/* In the next turn of the loop. A timer of no time would do as well, but one that is set again
+ * in its own turn may come again in it: who sends without a pause, and there is always more of
+ * that, would have the loop for itself. */
+static void run_soon(struct hf_httpd *httpd)
+{
+    if (!uv_is_closing((uv_handle_t *)&httpd->soon))
+        (void)uv_idle_start(&httpd->soon, on_soon);
+}
 
 static void run_daemon(struct hf_httpd *httpd)
 {
-    MHD_UNSIGNED_LONG_LONG wait;
+    MHD_UNSIGNED_LONG_LONG wait = 0;
+    bool waits;
 
     httpd->woken = false;
+    (void)uv_idle_stop(&httpd->soon);
+    (void)uv_timer_stop(&httpd->timer);
     (void)MHD_run(httpd->daemon);
-    if (httpd->woken) /* amid the run, which MHD does not count */
-        (void)uv_timer_start(&httpd->timer, on_timer, 0, 0);
-    else if (MHD_get_timeout(httpd->daemon, &wait) == MHD_YES)
+    waits = MHD_get_timeout(httpd->daemon, &wait) == MHD_YES;
+    if (httpd->woken || (waits && wait == 0)) /* woken amid the run, which MHD does not count */
+        run_soon(httpd);
+    else if (waits)
         (void)uv_timer_start(&httpd->timer, on_timer, wait, 0);
-    else
-        (void)uv_timer_stop(&httpd->timer);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     run_daemon(timer->data);
+}
+
+static void on_soon(uv_idle_t *soon)
+{
+    run_daemon(soon->data);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -442,7 +460,7 @@ static void wake(struct hf_httpd_request *request)
     request->suspended = false;
     request->httpd->woken = true;
     MHD_resume_connection(request->mhd);
-    (void)uv_timer_start(&request->httpd->timer, on_timer, 0, 0);
+    run_soon(request->httpd);
 }
 
 static void answer(struct hf_httpd_request *request, unsigned status, const char *type,
@@ -618,12 +636,13 @@ static bool watch(struct hf_httpd *httpd, uv_loop_t *loop)
     const union MHD_DaemonInfo *info =
         MHD_get_daemon_info(httpd->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 
-    httpd->poll.data = httpd->timer.data = httpd->sweep.data = httpd;
+    httpd->poll.data = httpd->timer.data = httpd->soon.data = httpd->sweep.data = httpd;
     if (info == NULL || uv_poll_init(loop, &httpd->poll, info->epoll_fd) != 0)
         return false;
     (void)uv_timer_init(loop, &httpd->timer);
     (void)uv_timer_init(loop, &httpd->sweep);
-    httpd->handles = 3;
+    (void)uv_idle_init(loop, &httpd->soon);
+    httpd->handles = 4;
     return uv_poll_start(&httpd->poll, UV_READABLE, on_poll) == 0;
 }
 
@@ -680,6 +699,7 @@ void hf_httpd_close(struct hf_httpd *httpd, hf_httpd_closed_fn fn, void *arg)
     if (httpd->handles > 0) { /* before the descriptor that it watches is closed */
         uv_close((uv_handle_t *)&httpd->poll, on_handle_closed);
         uv_close((uv_handle_t *)&httpd->timer, on_handle_closed);
+        uv_close((uv_handle_t *)&httpd->soon, on_handle_closed);
         uv_close((uv_handle_t *)&httpd->sweep, on_handle_closed);
     }
     MHD_stop_daemon(httpd->daemon);

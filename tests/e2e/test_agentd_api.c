@@ -536,6 +536,36 @@ START_TEST(one_that_names_large_files_disturbs_nobody)
 }
 END_TEST
 
+/* First what is stored as it is, then what has to be read. */
+static const char LENGTHS[] =
+    "import os, socket, time\n"
+    "head = ' HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer ' + "
+    "os.environ['HOLDFAST_TOKEN']\n"
+    "def codes(what, body):\n"
+    "    found = set()\n"
+    "    for i in range(40):\n"
+    "        with socket.socket(socket.AF_UNIX) as s:\n"
+    "            s.connect(os.environ['HOLDFAST_SOCKET'])\n"
+    "            s.sendall((what + head + '\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(body) "
+    "+\n"
+    "                       body).encode())\n"
+    "            found.add(s.recv(4096).decode().split()[1])\n"
+    "    print(what, *sorted(found), '.', flush=True)\n"
+    "codes('PUT /v1/tasks/none/checkpoint', 'x' * 900000)\n"
+    "codes('POST /v1/heartbeat', '{\"phase\":\"' + 'x' * 900000 + '\"}')\n"
+    "time.sleep(600)\n";
+
+/* To read them takes our time, of which it gets no more than by many short ones. */
+START_TEST(long_requests_count_as_many)
+{
+    pid_t agentd = start("a1", (const char *[]){ "python3", "-c", LENGTHS, NULL });
+
+    await_line("agents/a1.log", "PUT /v1/tasks/none/checkpoint 404 .");
+    await_line("agents/a1.log", "POST /v1/heartbeat 400 429 .");
+    (void)stop(agentd);
+}
+END_TEST
+
 /* Says something else every second, which is no heartbeat, but is reported at once. */
 #define TALK(times)                                                                            \
     "for i in $(seq " times "); do sleep 1; " CURL                                             \
@@ -575,5 +605,6 @@ int main(void)
     tcase_add_loop_test(stories, heartbeats_that_do_not_come_are_counted, 0, 2);
     tcase_add_test(floods, one_that_asks_and_asks_disturbs_nobody);
     tcase_add_test(floods, one_that_names_large_files_disturbs_nobody);
+    tcase_add_test(floods, long_requests_count_as_many);
     return hft_suite_run("agentd: local API", stories, floods, NULL);
 }

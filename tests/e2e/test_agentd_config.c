@@ -332,6 +332,68 @@ START_TEST(an_agentd_waits_for_its_etcd_without_flooding_its_log)
 }
 END_TEST
 
+static bool are_all_registered(void *arg)
+{
+    const size_t *count = arg;
+    char key[40];
+
+    for (size_t i = 0; i < *count; i++) {
+        (void)snprintf(key, sizeof key, "agents/b%zu/live", i);
+        if (look(key).count == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Agents that all sleep. */
+static void write_sleepers(size_t count)
+{
+    char text[1000] = "host: h1\nlaunchers: [worker.yaml]\nagents: [", name[40];
+
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(text);
+
+        (void)snprintf(text + len, sizeof text - len, "%sb%zu.yaml", i > 0 ? ", " : "", i);
+    }
+    (void)snprintf(text + strlen(text), sizeof text - strlen(text), "]\n");
+    write_file("agentd.yaml", text);
+    write_file("worker.yaml", "name: worker\ncommand: [sleep, 600]\n");
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(name, sizeof name, "b%zu.yaml", i);
+        (void)snprintf(text, sizeof text, "name: b%zu\nlauncher: worker\n", i);
+        write_file(name, text);
+    }
+}
+
+/* Each of their ends would take three seconds not to be written, more than there is before it
+ * has to end in any case. */
+START_TEST(an_agentd_that_finds_dead_agents_and_no_etcd_can_be_stopped)
+{
+    struct hft_program agentd = { 0 };
+    size_t count = 8;
+    char config[300];
+
+    write_sleepers(count);
+    (void)snprintf(config, sizeof config, "%s/agentd.yaml", dir.path);
+    hft_program_start(&agentd, "agentd", dir.path, "agentd", server.endpoint, "--config",
+                      config, "--state-dir", dir.path, "--ttl", "60s", NULL);
+    hft_wait_or_fail(are_all_registered, &count, STEP_MS, "eight agents");
+    ck_assert_int_eq(kill(agentd.pid, SIGSTOP), 0); /* or it starts another link */
+    kill_link();
+    hft_program_kill(&agentd);
+    hft_etcd_pause(&server);
+    hft_program_start(&agentd, "agentd", dir.path, "again", server.endpoint, "--config", config,
+                      "--state-dir", dir.path, "--ttl", "60s", "--stop-grace", "1s", NULL);
+    hft_program_until_said(&agentd, "event=starting", STEP_MS);
+    ck_assert_int_eq(hft_program_stop(&agentd), 0);
+    hft_etcd_resume(&server);
+    ck_assert(
+        !hft_program_said(&agentd, "out of memory")); /* it asked an etcd that is closed */
+    ck_assert(hft_program_said(&agentd, "event=end_not_written"));
+    check_log();
+}
+END_TEST
+
 static bool leaves_core(pid_t pid)
 {
     char path[64], line[200];
@@ -486,6 +548,7 @@ int main(void)
     tcase_add_test(stories, links_that_cannot_begin_find_a_file_that_was_corrected);
     tcase_add_loop_test(stories, a_file_that_is_not_there_is_a_mistake_in_the_settings, 0, 3);
     tcase_add_test(stories, an_agentd_waits_for_its_etcd_without_flooding_its_log);
+    tcase_add_test(stories, an_agentd_that_finds_dead_agents_and_no_etcd_can_be_stopped);
     if (CORES)
         tcase_add_test(stories, neither_link_nor_controller_leaves_a_core);
     tcase_add_test(stories, a_launcher_says_as_whom_and_within_which_limits);

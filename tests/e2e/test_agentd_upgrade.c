@@ -99,6 +99,27 @@ START_TEST(a_program_that_speaks_as_to_systemd_notices_no_link)
 }
 END_TEST
 
+/* A report may have to wait, and a link may be replaced meanwhile: what it was about to say of
+ * an announcement that is over must not wait for the end of that. */
+START_TEST(an_announcement_that_was_taken_back_does_not_return_with_a_new_link)
+{
+    pid_t agentd = start("a1", (const char *[]){ "python3", "-c", SPEAKER, dir.path, NULL });
+
+    say("STATUS=one\nREADY=1");
+    await("agents/a1/report", "\"state\":\"ready\"");
+    say("EXTEND_TIMEOUT_USEC=3600000000");
+    await("agents/a1/report", "\"state\":\"busy\"");
+    (void)hft_put(&hand, ROOT "meta", "{\"rates\":{\"report\":\"3600s\"}}", HF_NO_LEASE);
+    hft_pass_until(hft_now() + 2000); /* by then an ordinary report would not have to wait */
+    say("READY=1");
+    kill_link();
+    await_link(2);
+    await("agents/a1/report", "\"state\":\"ready\"");
+    ck_assert_ptr_null(strstr(look("agents/a1/report").value, "\"until\""));
+    (void)stop(agentd);
+}
+END_TEST
+
 static pid_t start_sleeper(void)
 {
     /* No lease ends while a link hangs, or takes its time on a machine that is busy. */
@@ -234,6 +255,8 @@ int main(void)
     tcase_add_checked_fixture(stories, setup, teardown);
     tcase_set_timeout(stories, 240);
     tcase_add_test(stories, a_program_that_speaks_as_to_systemd_notices_no_link);
+    tcase_add_test(stories,
+                   an_announcement_that_was_taken_back_does_not_return_with_a_new_link);
     tcase_add_test(stories, an_upgrade_is_done_when_the_new_link_is_ready);
     tcase_add_test(stories, an_upgrade_to_a_link_that_cannot_begin_says_so);
     tcase_add_test(stories, a_link_that_the_keeper_could_not_speak_to_is_not_let_come);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "io/httpd.h"
@@ -584,6 +585,81 @@ START_TEST(whoever_waits_for_a_reply_is_let_go_at_the_end)
 }
 END_TEST
 
+/* Asks again and again before it is answered, on several connections, and throws the answers
+ * away: there is always more for the server to do. */
+static void flood(const struct client *clients, size_t count, hf_ms until)
+{
+    static const char ASK[] = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
+    static char asks[(sizeof ASK - 1) * 1000], answers[1 << 16];
+    size_t sent[8] = { 0 };
+
+    for (size_t i = 0; i < sizeof asks; i++)
+        asks[i] = ASK[i % (sizeof ASK - 1)];
+    while (hft_now() < until) {
+        for (size_t i = 0; i < count; i++) {
+            ssize_t n = send(clients[i].fd, asks + sent[i], sizeof asks - sent[i],
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
+
+            sent[i] = n > 0 ? (sent[i] + (size_t)n) % sizeof asks : sent[i];
+            while (recv(clients[i].fd, answers, sizeof answers, MSG_DONTWAIT) > 0)
+                ;
+        }
+    }
+}
+
+static bool has_exited(void *arg)
+{
+    int status;
+
+    return waitpid(*(pid_t *)arg, &status, WNOHANG) != 0;
+}
+
+struct watch {
+    hf_ms last, longest;
+};
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct watch *watch = timer->data;
+    hf_ms pause = hft_now() - watch->last;
+
+    watch->longest = pause > watch->longest ? pause : watch->longest;
+    watch->last += pause;
+}
+
+/* Whatever else lives on the loop, such as a lease to be renewed, has its turn. */
+START_TEST(whoever_never_pauses_does_not_have_the_loop_for_itself)
+{
+    enum { FLOOD_MS = 5000, TICK_MS = 10, LONG_MS = 2000 };
+    struct client clients[4];
+    struct watch watch = { .longest = 0 };
+    uv_timer_t timer;
+    pid_t pid;
+
+    begin("127.0.0.1:0", 0);
+    for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++)
+        connect_tcp(&clients[i]);
+    ck_assert_int_eq(uv_timer_init(&loop.uv, &timer), 0);
+    timer.data = &watch;
+    watch.last = hft_now();
+    ck_assert_int_eq(uv_timer_start(&timer, on_tick, TICK_MS, TICK_MS), 0);
+    pid = fork();
+    if (pid == 0) {
+        flood(clients, sizeof clients / sizeof clients[0], hft_now() + FLOOD_MS);
+        _exit(0);
+    }
+    hft_loop_until(&loop, has_exited, &pid, STEP_MS, "the end of the flood");
+    on_tick(&timer);
+    printf("%u requests, and a pause of %lld ms\n", told, (long long)watch.longest);
+    ck_assert_uint_gt(told, 1000);
+    ck_assert_int_lt(watch.longest, LONG_MS);
+    for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++)
+        (void)close(clients[i].fd);
+    uv_close((uv_handle_t *)&timer, NULL);
+    end();
+}
+END_TEST
+
 START_TEST(a_unix_socket_knows_who_asks_and_lets_nobody_else)
 {
     struct hft_tempdir dir;
@@ -690,6 +766,7 @@ int main(void)
     tcase_add_loop_test(t, whoever_goes_while_it_waits_is_noticed, 0,
                         sizeof PATIENT / sizeof PATIENT[0]);
     tcase_add_test(t, whoever_waits_for_a_reply_is_let_go_at_the_end);
+    tcase_add_test(t, whoever_never_pauses_does_not_have_the_loop_for_itself);
     tcase_add_test(t, a_unix_socket_knows_who_asks_and_lets_nobody_else);
     tcase_add_test(t, a_socket_that_is_left_over_is_replaced_and_a_live_one_is_not);
     tcase_add_loop_test(t, an_address_that_is_none_is_said_to_be_none, 0,

@@ -40,9 +40,9 @@ static void pass_on(const struct link_judged *judged, struct link_judged *ret)
 START_TEST(the_next_link_judges_as_the_one_that_started_it)
 {
     struct link_detect detect = detect_of(NULL);
-    struct link_judged judged = { .watchdog = 9000,
-                                  .used = 5,
-                                  .announced_wall = 1234567890123 };
+    struct link_judged judged = {
+        .watchdog = 9000, .used = 5, .announced_wall = 1234567890123, .state = 4
+    };
     struct link_judged next;
 
     ck_assert_int_eq(link_judged_begin(&judged, &detect), HF_OK);
@@ -51,6 +51,7 @@ START_TEST(the_next_link_judges_as_the_one_that_started_it)
     ck_assert_int_eq(next.watchdog, 9000);
     ck_assert_uint_eq(next.used, 5);
     ck_assert_int_eq(next.announced_wall, 1234567890123);
+    ck_assert_int_eq(next.state, 4);
     ck_assert_ptr_nonnull(next.kept);
     ck_assert_int_eq(next.detect.profile, HF_DETECTOR_TOLERANT);
     ck_assert_int_eq(next.detect.on_freeze, LINK_ON_FREEZE_REPORT);
@@ -85,6 +86,17 @@ START_TEST(an_address_is_kept_as_well)
 }
 END_TEST
 
+START_TEST(an_older_link_tells_of_no_state)
+{
+    static const char LINE[] = "heard 5 9000 1234567890123\n77";
+    struct link_judged judged = { 0 };
+
+    ck_assert(link_judged_read(&judged, LINE, strcspn(LINE, "\n")));
+    ck_assert_int_eq(judged.announced_wall, 1234567890123);
+    ck_assert_int_eq(judged.state, 0);
+}
+END_TEST
+
 static const char *const NONSENSE[] = {
     "detect {", "detect {}", "detect []", "detect", "detect {\"profile\":77}", "born 7", ""
 };
@@ -105,6 +117,7 @@ int main(void)
 
     tcase_add_test(t, the_next_link_judges_as_the_one_that_started_it);
     tcase_add_test(t, an_address_is_kept_as_well);
+    tcase_add_test(t, an_older_link_tells_of_no_state);
     tcase_add_loop_test(t, what_makes_no_sense_is_not_taken, 0, COUNT(NONSENSE));
     return run("link/judged", t);
 }

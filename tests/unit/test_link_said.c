@@ -262,15 +262,18 @@ START_TEST(a_status_that_is_too_long_is_cut_between_letters)
 }
 END_TEST
 
-static void recall(const char *json)
+/* True: it is not what was said last. */
+static bool recall(const char *json)
 {
     ProtobufCMessage *message;
+    bool is_old;
 
     ck_assert_int_eq(hf_json_decode(&holdfast__v1__report__descriptor, json, strlen(json), NULL,
                                     &message, &err),
                      HF_OK);
-    link_said_take_report(&said, (const Holdfast__V1__Report *)message);
+    is_old = link_said_take_report(&said, (const Holdfast__V1__Report *)message);
     hf_json_free(message);
+    return is_old;
 }
 
 #define REPORT                                                                                 \
@@ -282,7 +285,7 @@ static void recall(const char *json)
 
 START_TEST(what_was_written_before_holds)
 {
-    recall(REPORT);
+    (void)recall(REPORT);
     expect("\"status\":\"busy\",\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"");
     expect("\"counters\":{\"errors\":\"1\",\"heartbeats_missed\":\"5\",\"sequence\":\"2\","
            "\"tokens\":\"3\"}");
@@ -297,12 +300,12 @@ END_TEST
 /* It feeds its watchdog again, which another link hears. */
 START_TEST(time_that_was_asked_for_before_ends_as_well)
 {
-    recall("{\"state\":\"busy\",\"until\":\"2031-01-01T00:00:00Z\","
-           "\"reason\":\"it asked for time\"}");
+    (void)recall("{\"state\":\"busy\",\"until\":\"2031-01-01T00:00:00Z\","
+                 "\"reason\":\"it asked for time\"}");
     link_said_end_extension(&said);
     expect("\"state\":\"ready\"");
     said = (struct link_said){ 0 };
-    recall(REPORT);
+    (void)recall(REPORT);
     link_said_end_extension(&said);
     expect("\"state\":\"parked\"");
 }
@@ -312,7 +315,7 @@ START_TEST(what_was_said_since_is_newer)
 {
     ck_assert_int_eq(state("{\"state\":\"ready\"}"), HF_OK);
     ck_assert_int_eq(beat("{\"tokens\":9,\"phase\":\"done\",\"progress\":50}"), HF_OK);
-    recall(REPORT);
+    (void)recall(REPORT);
     expect("\"state\":\"ready\",\"counters\"");
     expect("\"reason\":\"\"");
     expect("\"tokens\":\"9\"");
@@ -322,11 +325,45 @@ START_TEST(what_was_said_since_is_newer)
 }
 END_TEST
 
+/* 2031-01-01, in milliseconds; and a while before. */
+#define END  INT64_C(1924992000000)
+#define WALL (END - 60000)
+
+/* The keeper is told at once, and etcd when a report is due. */
+START_TEST(what_the_keeper_knows_is_newer_than_what_was_written)
+{
+    link_said_keep(&said, HOLDFAST__V1__AGENT_STATE__VALUE__ready, 0, WALL);
+    ck_assert(recall(REPORT));
+    expect("\"state\":\"ready\",\"counters\"");
+    expect("\"reason\":\"\"");
+    expect("\"phase\":\"drafting\"");
+    ck_assert_int_eq(link_said_settle(&said, WALL), 0);
+    said = (struct link_said){ 0 };
+    link_said_keep(&said, HOLDFAST__V1__AGENT_STATE__VALUE__parked, END - 1000, WALL);
+    ck_assert(!recall(REPORT));
+    expect("\"state\":\"parked\",\"until\":\"2030-12-31T23:59:59Z\"");
+    expect("\"reason\":\"rate limit\"");
+    said = (struct link_said){ 0 };
+    link_said_keep(&said, HOLDFAST__V1__AGENT_STATE__VALUE__waiting, 0, WALL);
+    ck_assert_int_eq(link_said_settle(&said, WALL), 0); /* it was over */
+}
+END_TEST
+
+START_TEST(a_state_that_the_keeper_does_not_know_is_taken_as_it_was_written)
+{
+    link_said_keep(&said, 0, 0, WALL);
+    link_said_keep(&said, 77, END, WALL);
+    ck_assert(!recall(REPORT));
+    expect("\"state\":\"parked\",\"until\":\"2031-01-01T00:00:00Z\"");
+}
+END_TEST
+
 /* Its progress of a task was not said by the agent; its reason was, suspected or not. */
 START_TEST(what_others_wrote_is_not_taken_for_its_words)
 {
-    recall("{\"state\":\"busy\",\"reason\":\"compiling\",\"suspicion\":{\"kind\":\"ping\"},"
-           "\"progress\":{\"percent\":40,\"updated\":\"2031-01-01T00:00:00Z\"}}");
+    (void)recall(
+        "{\"state\":\"busy\",\"reason\":\"compiling\",\"suspicion\":{\"kind\":\"ping\"},"
+        "\"progress\":{\"percent\":40,\"updated\":\"2031-01-01T00:00:00Z\"}}");
     expect("\"state\":\"busy\"");
     expect("\"reason\":\"compiling\"");
     ck_assert(!said.has_percent);
@@ -355,6 +392,8 @@ int main(void)
     tcase_add_test(t, what_was_written_before_holds);
     tcase_add_test(t, time_that_was_asked_for_before_ends_as_well);
     tcase_add_test(t, what_was_said_since_is_newer);
+    tcase_add_test(t, what_the_keeper_knows_is_newer_than_what_was_written);
+    tcase_add_test(t, a_state_that_the_keeper_does_not_know_is_taken_as_it_was_written);
     tcase_add_test(t, what_others_wrote_is_not_taken_for_its_words);
     return run("agentd/said", t);
 }

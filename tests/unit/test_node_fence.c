@@ -94,6 +94,30 @@ START_TEST(a_lost_lease_costs_no_process)
 }
 END_TEST
 
+/* Whoever looks at it takes a report of the life before for nobody's: what it announced, say,
+ * would be unknown until the next time that it is written anyhow. */
+START_TEST(what_it_said_is_written_for_its_next_life_at_once)
+{
+    Holdfast__V1__Report report = HOLDFAST__V1__REPORT__INIT;
+    char life[40];
+
+    report.state = HOLDFAST__V1__AGENT_STATE__VALUE__waiting;
+    running();
+    ask_report("a", HF_ASK_REPORT, NULL, &report);
+    ignore();
+    has("agents/a/report", "\"createRevision\":\"104\"");
+    wait(5000);
+    lease_is(HF_LEASE_LOST, 0, false);
+    expire(LEASE);
+    lease_is(HF_LEASE_HELD, 43, false);
+    ignore();
+    (void)snprintf(life, sizeof life, "\"createRevision\":\"%lld\"",
+                   (long long)find(ROOT "agents/a/live")->create_rev);
+    has("agents/a/report", life);
+    has("agents/a/report", "\"state\":\"waiting\"");
+}
+END_TEST
+
 START_TEST(what_is_not_registered_any_more_stands_still_soon)
 {
     running();
@@ -569,6 +593,7 @@ static void add_stories(TCase *t)
     tcase_add_test(t, an_agent_may_want_to_be_killed_instead);
     tcase_add_test(t, an_agent_may_want_to_run_through_any_outage);
     tcase_add_test(t, a_lost_lease_costs_no_process);
+    tcase_add_test(t, what_it_said_is_written_for_its_next_life_at_once);
     tcase_add_test(t, what_is_not_registered_any_more_stands_still_soon);
     tcase_add_test(t, a_task_is_adopted_before_its_owner_runs_again);
     tcase_add_test(t, a_task_of_the_start_itself_names_no_revision_and_is_adopted_all_the_same);
