@@ -268,6 +268,15 @@ static void stop_to_kill(struct keeper_slot *s, const struct keeper_process *pro
     send_to(pidfd, SIGSTOP);
 }
 
+/* It was moved back since it was stopped, and a cgroup that thaws does not continue it. */
+static void stay_remembered(struct keeper_slot *s, const struct keeper_process *process)
+{
+    struct keeper_stopped *known = keeper_stopped_find(s, process);
+
+    if (known != NULL)
+        known->is_seen = true;
+}
+
 /* Whom its own cgroup has needs nothing of us. */
 static void act_with_cgroups(const struct search *search, struct keeper_process *process,
                              int pidfd)
@@ -284,8 +293,10 @@ static void act_with_cgroups(const struct search *search, struct keeper_process 
     if (s->look_at > search->now)
         return;
     process->is_still = keeper_cgroup_find(search->keeper, process->pid) == process->owner;
-    if (process->is_still)
+    if (process->is_still) {
+        stay_remembered(s, process);
         return;
+    }
     if (s->goal == GOAL_STILL)
         stop_one(s, process, pidfd);
     else
