@@ -222,7 +222,9 @@ static void on_event(struct keeper *k, uint64_t data)
 
 static int64_t start_what_is_due(struct keeper *k, int64_t now)
 {
-    if (k->link_at <= now && !k->stopping && keeper_link_start(k) < 0)
+    if (k->stopping)
+        k->link_at = KEEPER_NEVER;
+    if (k->link_at <= now && keeper_link_start(k) < 0)
         k->link_at = now + KEEPER_SECOND;
     if (k->scribe_at <= now && keeper_scribe_start(k) < 0)
         k->scribe_at = now + KEEPER_SECOND;
@@ -282,7 +284,8 @@ static void turn(struct keeper *k)
         next = service < next ? service : next;
         next = drain < next ? drain : next;
         next = watch < next ? watch : next;
-        next = k->stop_until < next ? k->stop_until : next;
+        /* Once that is over, only an end is waited for. */
+        next = k->stop_until > now && k->stop_until < next ? k->stop_until : next;
     }
 }
 
