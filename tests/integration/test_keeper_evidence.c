@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "support/keeper.h"
+#include "support/process.h"
 #include "support/suite.h"
 #include "support/text.h"
 #include "support/wait.h"
@@ -318,6 +319,40 @@ START_TEST(who_waits_for_one_that_survives_the_third_signal_rests)
 }
 END_TEST
 
+/* A child of it holds up the end of the tree, and agentd is killed meanwhile. */
+START_TEST(who_has_ended_before_its_agentd_was_killed_has_its_status)
+{
+    enum { WRITTEN_MS = 500 };
+    struct hft_keeper *k = &keepers[_i];
+    const struct agentd_agent *a;
+
+    if (!make_cage("freezer"))
+        return;
+    ck_assert(hft_keeper_begin(k, _i));
+    (void)hft_keeper_run(k, "a", "i1",
+                         "sleep 1000 & echo $! > $D/child; "
+                         "while ! test -e $D/go; do sleep 0.01; done; exit 7");
+    hft_keeper_wait_file(k, "child");
+    put_into_cage((pid_t)hft_keeper_number(k, "child"));
+    ck_assert_int_eq(write_cage("freezer.state", "FROZEN"), 0);
+    hft_wait_or_fail(is_frozen, NULL, 30000, "the freezer");
+    hft_keeper_make_file(k, "go");
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDING);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 7);
+    hft_pass_until(hft_now() + WRITTEN_MS);
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGKILL), 0);
+    (void)hft_process_reap(k->pid, 30000);
+    ck_assert_int_eq(write_cage("freezer.state", "THAWED"), 0);
+    hft_keeper_start(k);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_ABANDONED);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 7);
+    ck_assert_str_eq(a->exit.evidence, "exited with status 7");
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "child"));
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("evidence");
@@ -332,6 +367,7 @@ int main(void)
     tcase_add_loop_test(t, a_number_that_was_killed_for_memory_before_means_nothing, 0, MODES);
     tcase_add_test(t, who_survives_a_kill_is_told_and_ends_as_soon_as_it_can);
     tcase_add_loop_test(t, who_waits_for_one_that_survives_the_third_signal_rests, 0, MODES);
+    tcase_add_loop_test(t, who_has_ended_before_its_agentd_was_killed_has_its_status, 0, MODES);
     code = hft_suite_run("keeper: evidence", t, NULL);
     open_cage("memory");
     open_cage("freezer");
