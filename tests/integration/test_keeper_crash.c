@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -506,6 +508,50 @@ START_TEST(what_a_killed_keeper_dictated_is_known_to_the_next)
 }
 END_TEST
 
+/* The end of the socket that the scribe has. */
+static int borrow_socket(pid_t scribe)
+{
+    enum { FILES = 64 };
+    HF_CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, scribe, 0);
+
+    for (int number = 3; number < FILES; number++) {
+        int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0), type = 0;
+        socklen_t len = sizeof type;
+
+        if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0)
+            return fd;
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    return -1;
+}
+
+/* The kernel tells the scribe of that before it gives it what was dictated. */
+START_TEST(what_a_killed_keeper_dictated_counts_though_it_had_not_read_all)
+{
+    static const char UNREAD[2000];
+    pid_t scribe, helper;
+
+    if (geteuid() != 0 || !hft_keeper_begin(k, _i))
+        return;
+    scribe = find_scribe();
+    ck_assert_int_eq(kill(scribe, SIGSTOP), 0);
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGSTOP), 0);
+    int fd = borrow_socket(scribe);
+    ck_assert_int_eq(send(fd, UNREAD, sizeof UNREAD, MSG_NOSIGNAL), sizeof UNREAD);
+    ck_assert_int_eq(close(fd), 0);
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGKILL), 0);
+    (void)hft_process_reap(k->pid, LONG_MS);
+    helper = continue_when_locked(scribe);
+    hft_keeper_start(k);
+    ck_assert_int_eq(hft_process_reap(helper, LONG_MS), 0);
+    ck_assert_ptr_nonnull(hft_keeper_tree(k, "i1"));
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* As a disk of its own, which only this test and what it starts see. */
 static bool mount_state(void)
 {
@@ -585,6 +631,9 @@ int main(void)
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(written, what_a_killed_keeper_dictated_is_known_to_the_next, 0,
                         HFT_KEEPER_MODES);
+    tcase_add_loop_test(written,
+                        what_a_killed_keeper_dictated_counts_though_it_had_not_read_all, 0,
+                        HFT_KEEPER_NOBODY);
     tcase_add_loop_test(written, what_found_no_room_is_written_when_there_is_some, 0,
                         HFT_KEEPER_NOBODY);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
