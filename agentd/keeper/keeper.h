@@ -198,6 +198,8 @@ void keeper_log(const char *level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 ssize_t keeper_read_at(int dir_fd, const char *name, char *buf, size_t size); /* with a NUL */
 int keeper_write_at(int dir_fd, const char *name, const char *text); /* -errno on failure */
+/* Over what the file holds, which a disk without room takes as well; -errno on failure. */
+int keeper_overwrite(int fd, const char *text);
 bool keeper_read_stat(pid_t pid, struct keeper_process *ret);
 /* Whether a thread of it runs or could, and how often they were given and left a processor, all
  * together; false when it is gone. */

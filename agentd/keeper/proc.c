@@ -60,6 +60,16 @@ int keeper_write_at(int dir_fd, const char *name, const char *text)
     return rc;
 }
 
+int keeper_overwrite(int fd, const char *text)
+{
+    ssize_t len = (ssize_t)strlen(text);
+    ssize_t written = pwrite(fd, text, (size_t)len, 0);
+
+    if (written < 0)
+        return -errno;
+    return written < len ? -ENOSPC : ftruncate(fd, len) < 0 ? -errno : 0;
+}
+
 /* The name in parentheses is the process's own choice and may hold anything, a ')' as well. */
 bool keeper_read_stat(pid_t pid, struct keeper_process *ret)
 {

@@ -99,9 +99,13 @@ static int lock(struct keeper *k)
         name_holder(k);
         return -EBUSY;
     }
-    int len = snprintf(text, sizeof text, "%d\n", (int)k->pid);
-    if (ftruncate(k->lock_fd, 0) < 0 || write(k->lock_fd, text, (size_t)len) != len)
-        return -errno;
+    /* The lock is what counts. The number is for who is turned away. */
+    (void)snprintf(text, sizeof text, "%d\n", (int)k->pid);
+    int rc = keeper_overwrite(k->lock_fd, text);
+    if (rc < 0) {
+        keeper_log("warn", "event=unrecorded what=pid why=\"%s\"", strerrordesc_np(-rc));
+        (void)!ftruncate(k->lock_fd, 0); /* it would be another's */
+    }
     return 0;
 }
 

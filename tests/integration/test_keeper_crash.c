@@ -603,6 +603,23 @@ START_TEST(what_found_no_room_is_written_when_there_is_some)
 }
 END_TEST
 
+START_TEST(a_full_disk_keeps_no_agentd_from_beginning)
+{
+    if (!hft_keeper_can((enum hft_keeper_mode)_i))
+        return;
+    hft_keeper_init(k, (enum hft_keeper_mode)_i);
+    if (geteuid() != 0 || !mount_state())
+        return;
+    fill_state(true);
+    hft_keeper_start(k);
+    hft_keeper_extend(k, 60000);
+    (void)hft_keeper_run(k, "a", "i1", "exit 3");
+    ck_assert_int_eq(
+        WEXITSTATUS(hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED)->exit.wait_status), 3);
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *link = tcase_create("link");
@@ -635,6 +652,8 @@ int main(void)
                         what_a_killed_keeper_dictated_counts_though_it_had_not_read_all, 0,
                         HFT_KEEPER_NOBODY);
     tcase_add_loop_test(written, what_found_no_room_is_written_when_there_is_some, 0,
+                        HFT_KEEPER_NOBODY);
+    tcase_add_loop_test(written, a_full_disk_keeps_no_agentd_from_beginning, 0,
                         HFT_KEEPER_NOBODY);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: crash", link, crash, written, NULL);
