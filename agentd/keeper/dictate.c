@@ -1,6 +1,7 @@
 /* dictate.c - the keeper's half of the scribe: starts it and hands over what is due. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,6 +15,7 @@
 #define RECORD_AFTER (50 * KEEPER_MS)
 #define RETRY_AFTER  (20 * KEEPER_MS)
 #define MEND_AFTER   (5 * KEEPER_SECOND) /* a disk that has no room */
+#define LAST_WAIT    (3 * KEEPER_SECOND)
 
 /* Taken before the scribe is made and kept by it alone, so that there is no moment at which it
  * has something to write and the next keeper does not see it. */
@@ -255,4 +257,23 @@ int64_t keeper_scribe_flush(struct keeper *k, int64_t now)
     if (k->record_at > now)
         return k->record_at < next ? k->record_at : next;
     return flush_keeper(k) ? next : now + RETRY_AFTER;
+}
+
+void keeper_scribe_finish(struct keeper *k)
+{
+    int64_t until = keeper_now() + LAST_WAIT;
+
+    k->record_at = 0;
+    for (size_t i = 0; i < k->slot_count; i++)
+        k->slots[i]->is_put_off = false;
+    if (k->scribe_fd < 0)
+        (void)keeper_scribe_start(k);
+    for (int64_t now = keeper_now(); now < until && k->scribe_fd >= 0; now = keeper_now()) {
+        struct pollfd poll_fd = { .fd = k->scribe_fd, .events = POLLIN | POLLOUT };
+
+        keeper_scribe_read(k); /* who does not listen to it to the end is not listened to */
+        if (keeper_scribe_flush(k, now) > now + RETRY_AFTER)
+            break;
+        (void)poll(&poll_fd, 1, RETRY_AFTER / KEEPER_MS);
+    }
 }

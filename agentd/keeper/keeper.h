@@ -351,6 +351,8 @@ void keeper_scribe_ended(struct keeper *k);
 void keeper_scribe_read(struct keeper *k);
 /* Hands over what is due, without waiting; returns when there will be more. */
 int64_t keeper_scribe_flush(struct keeper *k, int64_t now);
+/* Hands over all that is due, and waits for a scribe that is slow, but not for ever. */
+void keeper_scribe_finish(struct keeper *k);
 
 /* state.c - the state directory. */
 int keeper_state_open(struct keeper *k);

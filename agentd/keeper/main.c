@@ -329,10 +329,7 @@ static void end(struct keeper *k)
     k->link = 0;
     k->link_failed = 0;
     k->link_unrecorded = true;
-    k->record_at = 0;
-    for (size_t i = 0; i < k->slot_count; i++)
-        k->slots[i]->is_put_off = false;
-    (void)keeper_scribe_flush(k, keeper_now());
+    keeper_scribe_finish(k);
     keeper_close(&k->scribe_fd);
     wait_for(k->scribe, 3);
     end_strays(k);

@@ -620,6 +620,47 @@ START_TEST(a_full_disk_keeps_no_agentd_from_beginning)
 }
 END_TEST
 
+static pid_t continue_later(pid_t scribe)
+{
+    char command[64];
+    const char *const argv[] = { "sh", "-c", command, NULL };
+
+    (void)snprintf(command, sizeof command, "sleep 1; kill -CONT %d", (int)scribe);
+    return hft_process_spawn(&(struct hft_spawn){ .argv = argv });
+}
+
+/* More than the scribe, which is slow, can be told at once. */
+START_TEST(how_everybody_ended_with_agentd_is_known_to_the_next)
+{
+    enum { AGENTS = 60 };
+    char agent[16], instance[16];
+    int status = 0;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    for (int n = 0; n < AGENTS; n++) {
+        (void)snprintf(agent, sizeof agent, "a%d", n);
+        (void)snprintf(instance, sizeof instance, "n%d", n);
+        (void)hft_keeper_run(k, agent, instance, "exec sleep 1000");
+        hft_wait_or_fail(is_recorded, instance, LONG_MS, "the record of an agent");
+    }
+    pid_t scribe = find_scribe();
+    ck_assert_int_eq(kill(scribe, SIGSTOP), 0);
+    hft_keeper_pause_link(k);
+    pid_t helper = continue_later(scribe);
+    hft_wait_or_fail(is_told_until_it_ends, &status, LONG_MS, "the keeper's end");
+    ck_assert_int_eq(hft_process_reap(helper, LONG_MS), 0);
+    hft_keeper_start(k);
+    for (int n = 0; n < AGENTS; n++) {
+        (void)snprintf(instance, sizeof instance, "n%d", n);
+        const struct agentd_agent *a = hft_keeper_wait(k, instance, AGENTD_STATE_ENDED);
+        ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_ASKED);
+        ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    }
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *link = tcase_create("link");
@@ -655,6 +696,8 @@ int main(void)
                         HFT_KEEPER_NOBODY);
     tcase_add_loop_test(written, a_full_disk_keeps_no_agentd_from_beginning, 0,
                         HFT_KEEPER_NOBODY);
+    tcase_add_loop_test(written, how_everybody_ended_with_agentd_is_known_to_the_next, 0,
+                        HFT_KEEPER_MODES);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: crash", link, crash, written, NULL);
 }
