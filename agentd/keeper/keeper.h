@@ -49,6 +49,7 @@ struct keeper_slot {
     int64_t kill_at;            /* END: when its grace is over; KEEPER_NEVER */
     int64_t kill_latest;        /* ... however often it is extended */
     int64_t freeze_since;       /* it is being stopped since then; 0: it stands */
+    int freeze_looks;           /* ... and somebody was found so often who resists */
     int64_t kill_since;         /* SIGKILL is being sent since then; 0 */
     int64_t look_at;            /* when a frozen or ending tree is to be looked at again */
     int64_t gone_ns;            /* the whole tree was gone; its output may still be under way */
@@ -90,6 +91,7 @@ struct keeper_process {
     int threads;
     int32_t owner; /* index of a slot, or OWNER_... */
     bool is_still; /* nothing of it has run since the scan before */
+    bool is_loose; /* it was not told to stand before this scan, or has run since the last */
 };
 
 enum {
