@@ -213,6 +213,9 @@ bool keeper_each_number(const char *path, keeper_number_fn fn, void *arg);
 /* Sends the signal if that very process still is there. */
 bool keeper_signal(pid_t pid, uint64_t start_time, int signal);
 void keeper_close(int *fd);
+/* So many files are left that it can look at everybody, and start a link, whatever it was given
+ * to hold. Asked before it takes anything that stays. */
+bool keeper_has_spare_files(void);
 /* In a forked child: closes all but these (-1 are skipped) and 0, 1, 2. */
 void keeper_keep_only(int *fds, size_t count);
 void keeper_reset_signals(void);                            /* in a forked child */

@@ -206,6 +206,19 @@ void keeper_close(int *fd)
     *fd = -1;
 }
 
+bool keeper_has_spare_files(void)
+{
+    enum { SPARE = 32 }; /* half of which a process takes that is being made */
+    int fds[SPARE];
+    size_t count = 0;
+
+    while (count < SPARE && (fds[count] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0)
+        count++;
+    for (size_t i = 0; i < count; i++)
+        (void)close(fds[i]);
+    return count == SPARE;
+}
+
 static int by_value(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
