@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -26,6 +27,22 @@ static int lock_for_scribe(const struct keeper *k)
     if (fd >= 0)
         (void)flock(fd, LOCK_EX | LOCK_NB); /* an old one that hangs has it: it goes without */
     return fd;
+}
+
+/* A file takes whatever it is given, or lets wait for its disk. While there is no scribe we
+ * write to it ourselves: one that waits for a disk cannot end. */
+static void let_it_log(const struct keeper *k)
+{
+    struct stat st;
+
+    if (fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode))
+        keeper_log_through(k->scribe_fd);
+}
+
+void keeper_scribe_close(struct keeper *k)
+{
+    keeper_log_through(-1);
+    keeper_close(&k->scribe_fd);
 }
 
 int keeper_scribe_start(struct keeper *k)
@@ -50,6 +67,7 @@ int keeper_scribe_start(struct keeper *k)
     k->scribe_fd = pair[0];
     k->scribe_at = KEEPER_NEVER;
     keeper_watch(k, k->scribe_fd, WATCH_SCRIBE, 0);
+    let_it_log(k);
     for (size_t i = 0; i < k->slot_count; i++) {
         k->slots[i]->log_due = k->slots[i]->log_fds[0] >= 0;
         k->slots[i]->log_open = false;
@@ -63,7 +81,7 @@ void keeper_scribe_ended(struct keeper *k)
     for (size_t i = 0; i < k->slot_count; i++)
         k->slots[i]->unrecorded = true;
     k->lease_unrecorded = k->link_unrecorded = true;
-    keeper_close(&k->scribe_fd);
+    keeper_scribe_close(k);
     k->scribe = 0;
     k->scribe_at = keeper_now() + 100 * KEEPER_MS;
     if (!k->stopping)
@@ -102,7 +120,7 @@ void keeper_scribe_read(struct keeper *k)
     while (k->scribe_fd >= 0 &&
            (len = recv(k->scribe_fd, &end, sizeof end, MSG_DONTWAIT)) != -1) {
         if (len != (ssize_t)sizeof end) {
-            keeper_close(&k->scribe_fd); /* SIGCHLD follows */
+            keeper_scribe_close(k); /* SIGCHLD follows */
             return;
         }
         struct keeper_slot *s = keeper_slot_by_key(k, end.key);

@@ -198,6 +198,8 @@ struct keeper {
 int64_t keeper_now(void); /* CLOCK_BOOTTIME in ns, read afresh */
 void keeper_log(const char *level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* From now on the scribe at the other end writes the lines; -1: we do. */
+void keeper_log_through(int scribe_fd);
 ssize_t keeper_read_at(int dir_fd, const char *name, char *buf, size_t size); /* with a NUL */
 int keeper_write_at(int dir_fd, const char *name, const char *text); /* -errno on failure */
 /* Over what the file holds, which a disk without room takes as well; -errno on failure. */
@@ -352,6 +354,7 @@ int64_t keeper_held_drain(struct keeper *k, int64_t now);
 /* dictate.c and scribe.c - a process that does all that could wait for a disk: logs and
  * records. */
 int keeper_scribe_start(struct keeper *k);
+void keeper_scribe_close(struct keeper *k); /* it goes when it has done what it was told */
 void keeper_scribe_ended(struct keeper *k);
 void keeper_scribe_read(struct keeper *k);
 /* Hands over what is due, without waiting; returns when there will be more. */

@@ -330,7 +330,7 @@ static void end(struct keeper *k)
     k->link_failed = 0;
     k->link_unrecorded = true;
     keeper_scribe_finish(k);
-    keeper_close(&k->scribe_fd);
+    keeper_scribe_close(k);
     wait_for(k->scribe, 3);
     end_strays(k);
     while (k->slot_count > 0)

@@ -308,6 +308,8 @@ static bool take_order(struct scribe *b)
         put(b, order);
     else if (order->kind == SCRIBE_RECORD)
         record(b, order);
+    else if (order->kind == SCRIBE_SAY)
+        (void)!write(STDERR_FILENO, order + 1, order->len);
     else if (order->kind == SCRIBE_DROP)
         (void)unlinkat(b->state_fd, order->name, 0);
     return true;

@@ -2,11 +2,13 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -620,6 +622,80 @@ START_TEST(a_full_disk_keeps_no_agentd_from_beginning)
 }
 END_TEST
 
+#define THAW_MS 8000 /* nothing else ends who writes there */
+
+/* A file on a disk of its own, and that disk, which an ioctl freezes. */
+static int open_on_disk(int *ret_disk)
+{
+    char command[4 * HFT_PATH_MAX], path[HFT_PATH_MAX + 32];
+    HFT_CLEANUP_OUTPUT struct hft_output out;
+
+    (void)snprintf(command, sizeof command,
+                   "cd %s && mkdir disk && truncate -s 16M image && mkfs.ext4 -q image && "
+                   "mount -o loop image disk",
+                   k->dir.path);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        return -1;
+    hft_process_run((const char *[]){ "sh", "-c", command, NULL }, NULL, &out);
+    if (out.status != 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "%s/disk", k->dir.path);
+    *ret_disk = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)snprintf(path, sizeof path, "%s/disk/log", k->dir.path);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static void freeze_for_a_while(int disk)
+{
+    ck_assert_int_eq(ioctl(disk, FIFREEZE, 0), 0);
+    if (fork() != 0)
+        return;
+    (void)setsid();
+    (void)usleep(THAW_MS * 1000);
+    (void)ioctl(disk, FITHAW, 0);
+    _exit(0);
+}
+
+static bool is_fence_said(void *arg)
+{
+    char path[HFT_PATH_MAX + 32];
+
+    (void)arg;
+    (void)snprintf(path, sizeof path, "%s/disk/log", k->dir.path);
+    HF_CLEANUP_FREE char *text = hft_read_text(path, NULL);
+    return strstr(text, "event=fence") != NULL;
+}
+
+START_TEST(the_fence_waits_for_no_disk_that_its_log_is_on)
+{
+    const struct agentd_agent *a;
+    int disk = -1, log;
+
+    if (geteuid() != 0 || !hft_keeper_can((enum hft_keeper_mode)_i))
+        return;
+    hft_keeper_init(k, (enum hft_keeper_mode)_i);
+    log = open_on_disk(&disk);
+    if (log < 0) {
+        hft_skip("no disk can be made here: %s", strerror(errno));
+        return;
+    }
+    int own = dup(STDERR_FILENO);
+    ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+    hft_keeper_start(k);
+    ck_assert_int_ge(dup2(own, STDERR_FILENO), 0);
+    hft_keeper_extend(k, 60000);
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    freeze_for_a_while(disk);
+    hft_keeper_extend(k, -1);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    ck_assert_int_lt(a->frozen_ns - k->page->deadline_ns, THAW_MS / 2 * INT64_C(1000000));
+    (void)ioctl(disk, FITHAW, 0);
+    hft_wait_or_fail(is_fence_said, NULL, LONG_MS, "what the fence did in the log");
+    hft_keeper_done(k);
+}
+END_TEST
+
 static pid_t continue_later(pid_t scribe)
 {
     char command[64];
@@ -698,6 +774,8 @@ int main(void)
                         HFT_KEEPER_NOBODY);
     tcase_add_loop_test(written, how_everybody_ended_with_agentd_is_known_to_the_next, 0,
                         HFT_KEEPER_MODES);
+    tcase_add_loop_test(written, the_fence_waits_for_no_disk_that_its_log_is_on, 0,
+                        HFT_KEEPER_NOBODY);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: crash", link, crash, written, NULL);
 }
