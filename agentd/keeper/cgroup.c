@@ -328,8 +328,8 @@ void keeper_cgroup_init(struct keeper *k)
     k->flags |= AGENTD_HAS_CGROUPS;
     empty(k->cgroup_fd); /* the directory is ours alone, so what is in it is left over */
     give_controllers(k->cgroup_fd);
-    int fd = openat(k->state_fd, "cgroup", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, path, strlen(path)) < 0)
+    int fd = openat(k->state_fd, "cgroup", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || keeper_overwrite(fd, path) < 0)
         keeper_log("warn", "event=unrecorded what=cgroup");
     keeper_close(&fd);
 }

@@ -327,9 +327,11 @@ static int start(struct keeper *k, struct keeper_slot *s, const struct agentd_sp
 int keeper_spawn(struct keeper *k, const struct agentd_spawn *m, const char **ret_why)
 {
     struct pipes pipes;
-    struct keeper_slot *s = keeper_slot_new(k, &m->who);
-    int rc = s == NULL ? -ENOMEM : 0;
+    int rc = keeper_has_spare_files() ? 0 : -EMFILE;
+    struct keeper_slot *s = rc == 0 ? keeper_slot_new(k, &m->who) : NULL;
 
+    if (rc == 0 && s == NULL)
+        rc = -ENOMEM;
     if (rc == 0) {
         memcpy(s->a.op_id, m->op_id, sizeof s->a.op_id);
         s->a.fence = m->fence;

@@ -1,10 +1,12 @@
 /* dictate.c - the keeper's half of the scribe: starts it and hands over what is due. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #define RECORD_AFTER (50 * KEEPER_MS)
 #define RETRY_AFTER  (20 * KEEPER_MS)
 #define MEND_AFTER   (5 * KEEPER_SECOND) /* a disk that has no room */
+#define LAST_WAIT    (3 * KEEPER_SECOND)
 
 /* Taken before the scribe is made and kept by it alone, so that there is no moment at which it
  * has something to write and the next keeper does not see it. */
@@ -24,6 +27,22 @@ static int lock_for_scribe(const struct keeper *k)
     if (fd >= 0)
         (void)flock(fd, LOCK_EX | LOCK_NB); /* an old one that hangs has it: it goes without */
     return fd;
+}
+
+/* A file takes whatever it is given, or lets wait for its disk. While there is no scribe we
+ * write to it ourselves: one that waits for a disk cannot end. */
+static void let_it_log(const struct keeper *k)
+{
+    struct stat st;
+
+    if (fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode))
+        keeper_log_through(k->scribe_fd);
+}
+
+void keeper_scribe_close(struct keeper *k)
+{
+    keeper_log_through(-1);
+    keeper_close(&k->scribe_fd);
 }
 
 int keeper_scribe_start(struct keeper *k)
@@ -48,6 +67,7 @@ int keeper_scribe_start(struct keeper *k)
     k->scribe_fd = pair[0];
     k->scribe_at = KEEPER_NEVER;
     keeper_watch(k, k->scribe_fd, WATCH_SCRIBE, 0);
+    let_it_log(k);
     for (size_t i = 0; i < k->slot_count; i++) {
         k->slots[i]->log_due = k->slots[i]->log_fds[0] >= 0;
         k->slots[i]->log_open = false;
@@ -61,7 +81,7 @@ void keeper_scribe_ended(struct keeper *k)
     for (size_t i = 0; i < k->slot_count; i++)
         k->slots[i]->unrecorded = true;
     k->lease_unrecorded = k->link_unrecorded = true;
-    keeper_close(&k->scribe_fd);
+    keeper_scribe_close(k);
     k->scribe = 0;
     k->scribe_at = keeper_now() + 100 * KEEPER_MS;
     if (!k->stopping)
@@ -100,7 +120,7 @@ void keeper_scribe_read(struct keeper *k)
     while (k->scribe_fd >= 0 &&
            (len = recv(k->scribe_fd, &end, sizeof end, MSG_DONTWAIT)) != -1) {
         if (len != (ssize_t)sizeof end) {
-            keeper_close(&k->scribe_fd); /* SIGCHLD follows */
+            keeper_scribe_close(k); /* SIGCHLD follows */
             return;
         }
         struct keeper_slot *s = keeper_slot_by_key(k, end.key);
@@ -255,4 +275,23 @@ int64_t keeper_scribe_flush(struct keeper *k, int64_t now)
     if (k->record_at > now)
         return k->record_at < next ? k->record_at : next;
     return flush_keeper(k) ? next : now + RETRY_AFTER;
+}
+
+void keeper_scribe_finish(struct keeper *k)
+{
+    int64_t until = keeper_now() + LAST_WAIT;
+
+    k->record_at = 0;
+    for (size_t i = 0; i < k->slot_count; i++)
+        k->slots[i]->is_put_off = false;
+    if (k->scribe_fd < 0)
+        (void)keeper_scribe_start(k);
+    for (int64_t now = keeper_now(); now < until && k->scribe_fd >= 0; now = keeper_now()) {
+        struct pollfd poll_fd = { .fd = k->scribe_fd, .events = POLLIN | POLLOUT };
+
+        keeper_scribe_read(k); /* who does not listen to it to the end is not listened to */
+        if (keeper_scribe_flush(k, now) > now + RETRY_AFTER)
+            break;
+        (void)poll(&poll_fd, 1, RETRY_AFTER / KEEPER_MS);
+    }
 }

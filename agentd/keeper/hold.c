@@ -29,7 +29,7 @@ uint32_t keeper_hold(struct keeper *k, const char *agent, int fd, const char **r
     if (fd < 0 || fstat(fd, &st) != 0 || !S_ISSOCK(st.st_mode))
         return AGENTD_CODE_MALFORMED;
     *ret_why = "too many are held";
-    if (held == NULL && k->held_count >= AGENTD_AGENTS_MAX)
+    if (held == NULL && (k->held_count >= AGENTD_AGENTS_MAX || !keeper_has_spare_files()))
         return AGENTD_CODE_LIMIT;
     if (held == NULL) {
         held = calloc(1, sizeof *held);

@@ -49,6 +49,7 @@ struct keeper_slot {
     int64_t kill_at;            /* END: when its grace is over; KEEPER_NEVER */
     int64_t kill_latest;        /* ... however often it is extended */
     int64_t freeze_since;       /* it is being stopped since then; 0: it stands */
+    int freeze_looks;           /* ... and somebody was found so often who resists */
     int64_t kill_since;         /* SIGKILL is being sent since then; 0 */
     int64_t look_at;            /* when a frozen or ending tree is to be looked at again */
     int64_t gone_ns;            /* the whole tree was gone; its output may still be under way */
@@ -90,6 +91,7 @@ struct keeper_process {
     int threads;
     int32_t owner; /* index of a slot, or OWNER_... */
     bool is_still; /* nothing of it has run since the scan before */
+    bool is_loose; /* it was not told to stand before this scan, or has run since the last */
 };
 
 enum {
@@ -196,8 +198,12 @@ struct keeper {
 int64_t keeper_now(void); /* CLOCK_BOOTTIME in ns, read afresh */
 void keeper_log(const char *level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* From now on the scribe at the other end writes the lines; -1: we do. */
+void keeper_log_through(int scribe_fd);
 ssize_t keeper_read_at(int dir_fd, const char *name, char *buf, size_t size); /* with a NUL */
 int keeper_write_at(int dir_fd, const char *name, const char *text); /* -errno on failure */
+/* Over what the file holds, which a disk without room takes as well; -errno on failure. */
+int keeper_overwrite(int fd, const char *text);
 bool keeper_read_stat(pid_t pid, struct keeper_process *ret);
 /* Whether a thread of it runs or could, and how often they were given and left a processor, all
  * together; false when it is gone. */
@@ -209,6 +215,9 @@ bool keeper_each_number(const char *path, keeper_number_fn fn, void *arg);
 /* Sends the signal if that very process still is there. */
 bool keeper_signal(pid_t pid, uint64_t start_time, int signal);
 void keeper_close(int *fd);
+/* So many files are left that it can look at everybody, and start a link, whatever it was given
+ * to hold. Asked before it takes anything that stays. */
+bool keeper_has_spare_files(void);
 /* In a forked child: closes all but these (-1 are skipped) and 0, 1, 2. */
 void keeper_keep_only(int *fds, size_t count);
 void keeper_reset_signals(void);                            /* in a forked child */
@@ -345,10 +354,13 @@ int64_t keeper_held_drain(struct keeper *k, int64_t now);
 /* dictate.c and scribe.c - a process that does all that could wait for a disk: logs and
  * records. */
 int keeper_scribe_start(struct keeper *k);
+void keeper_scribe_close(struct keeper *k); /* it goes when it has done what it was told */
 void keeper_scribe_ended(struct keeper *k);
 void keeper_scribe_read(struct keeper *k);
 /* Hands over what is due, without waiting; returns when there will be more. */
 int64_t keeper_scribe_flush(struct keeper *k, int64_t now);
+/* Hands over all that is due, and waits for a scribe that is slow, but not for ever. */
+void keeper_scribe_finish(struct keeper *k);
 
 /* state.c - the state directory. */
 int keeper_state_open(struct keeper *k);

@@ -222,7 +222,9 @@ static void on_event(struct keeper *k, uint64_t data)
 
 static int64_t start_what_is_due(struct keeper *k, int64_t now)
 {
-    if (k->link_at <= now && !k->stopping && keeper_link_start(k) < 0)
+    if (k->stopping)
+        k->link_at = KEEPER_NEVER;
+    if (k->link_at <= now && keeper_link_start(k) < 0)
         k->link_at = now + KEEPER_SECOND;
     if (k->scribe_at <= now && keeper_scribe_start(k) < 0)
         k->scribe_at = now + KEEPER_SECOND;
@@ -282,7 +284,8 @@ static void turn(struct keeper *k)
         next = service < next ? service : next;
         next = drain < next ? drain : next;
         next = watch < next ? watch : next;
-        next = k->stop_until < next ? k->stop_until : next;
+        /* Once that is over, only an end is waited for. */
+        next = k->stop_until > now && k->stop_until < next ? k->stop_until : next;
     }
 }
 
@@ -326,11 +329,8 @@ static void end(struct keeper *k)
     k->link = 0;
     k->link_failed = 0;
     k->link_unrecorded = true;
-    k->record_at = 0;
-    for (size_t i = 0; i < k->slot_count; i++)
-        k->slots[i]->is_put_off = false;
-    (void)keeper_scribe_flush(k, keeper_now());
-    keeper_close(&k->scribe_fd);
+    keeper_scribe_finish(k);
+    keeper_scribe_close(k);
     wait_for(k->scribe, 3);
     end_strays(k);
     while (k->slot_count > 0)

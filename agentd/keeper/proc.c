@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agentd/keeper/keeper.h"
+#include "agentd/keeper/scribe.h"
 
 int64_t keeper_now(void)
 {
@@ -21,13 +24,32 @@ int64_t keeper_now(void)
     return now.tv_sec * KEEPER_SECOND + now.tv_nsec;
 }
 
-/* One line, only if stderr takes it at once: a reader that hangs must not hang the fence. */
+static int log_fd = -1;
+
+void keeper_log_through(int scribe_fd)
+{
+    log_fd = scribe_fd;
+}
+
+/* Only if it takes that at once: a reader that hangs must not hang the fence. */
+static void say(const char *line, size_t len)
+{
+    struct scribe_order order = { .kind = SCRIBE_SAY, .len = (uint32_t)len };
+    struct iovec parts[] = { { &order, sizeof order }, { (void *)line, len } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    struct pollfd poll_fd = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+    if (log_fd >= 0)
+        (void)sendmsg(log_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) != 0)
+        (void)!write(STDERR_FILENO, line, len);
+}
+
 void keeper_log(const char *level, const char *format, ...)
 {
     char line[1024];
     int len = snprintf(line, sizeof line, "level=%s component=keeper ", level);
     va_list args;
-    struct pollfd poll_fd = { .fd = STDERR_FILENO, .events = POLLOUT };
 
     va_start(args, format);
     len += vsnprintf(line + len, sizeof line - (size_t)len - 1, format, args);
@@ -35,8 +57,7 @@ void keeper_log(const char *level, const char *format, ...)
     if (len > (int)sizeof line - 2)
         len = (int)sizeof line - 2;
     line[len++] = '\n';
-    if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) != 0)
-        (void)!write(STDERR_FILENO, line, (size_t)len);
+    say(line, (size_t)len);
 }
 
 ssize_t keeper_read_at(int dir_fd, const char *name, char *buf, size_t size)
@@ -58,6 +79,16 @@ int keeper_write_at(int dir_fd, const char *name, const char *text)
         rc = -errno;
     keeper_close(&fd);
     return rc;
+}
+
+int keeper_overwrite(int fd, const char *text)
+{
+    ssize_t len = (ssize_t)strlen(text);
+    ssize_t written = pwrite(fd, text, (size_t)len, 0);
+
+    if (written < 0)
+        return -errno;
+    return written < len ? -ENOSPC : ftruncate(fd, len) < 0 ? -errno : 0;
 }
 
 /* The name in parentheses is the process's own choice and may hold anything, a ')' as well. */
@@ -194,6 +225,19 @@ void keeper_close(int *fd)
     if (*fd >= 0)
         (void)close(*fd);
     *fd = -1;
+}
+
+bool keeper_has_spare_files(void)
+{
+    enum { SPARE = 32 }; /* half of which a process takes that is being made */
+    int fds[SPARE];
+    size_t count = 0;
+
+    while (count < SPARE && (fds[count] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0)
+        count++;
+    for (size_t i = 0; i < count; i++)
+        (void)close(fds[i]);
+    return count == SPARE;
 }
 
 static int by_value(const void *a, const void *b)

@@ -296,8 +296,9 @@ static bool take_order(struct scribe *b)
     ssize_t len = recvmsg(b->keeper_fd, &message, MSG_CMSG_CLOEXEC);
     int fds[2] = { -1, -1 };
 
+    /* A keeper that was killed before it had read all that we said: its orders come next. */
     if (len < (ssize_t)sizeof *order)
-        return len < 0 && errno == EINTR;
+        return len < 0 && (errno == EINTR || errno == ECONNRESET);
     const struct cmsghdr *cmsg = CMSG_FIRSTHDR(&message);
     if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS)
         memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
@@ -307,6 +308,8 @@ static bool take_order(struct scribe *b)
         put(b, order);
     else if (order->kind == SCRIBE_RECORD)
         record(b, order);
+    else if (order->kind == SCRIBE_SAY)
+        (void)!write(STDERR_FILENO, order + 1, order->len);
     else if (order->kind == SCRIBE_DROP)
         (void)unlinkat(b->state_fd, order->name, 0);
     return true;

@@ -15,13 +15,14 @@ enum scribe_kind {
     SCRIBE_PUT,    /* write the bytes that follow into the file, whole or not at all */
     SCRIBE_RECORD, /* the same over what it holds, which asks nothing of the disk */
     SCRIBE_DROP,   /* remove the file */
+    SCRIBE_SAY,    /* the bytes that follow, on stderr */
 };
 
 struct scribe_order {
     uint32_t kind;
     uint32_t key;   /* of LOG, PUT and RECORD: names it in the answer */
     uint32_t flags; /* of LOG: AGENTD_SPAWN_PASS_OUTPUT */
-    uint32_t len;   /* of PUT and RECORD: bytes that follow */
+    uint32_t len;   /* of PUT, RECORD and SAY: bytes that follow */
     char name[AGENTD_NAME_BYTES + 8];
 };
 

@@ -14,6 +14,7 @@
 #define LOOK_STILL   KEEPER_SECOND      /* is somebody else continuing what we stopped? */
 #define OUTPUT_GRACE (100 * KEEPER_MS)  /* for the last output of a tree that is gone */
 #define FREEZE_LIMIT (1000 * KEEPER_MS) /* then the fence kills what it cannot stop */
+#define FREEZE_LOOKS 5                  /* ... and has found to resist so often */
 
 struct keeper_slot *keeper_slot_new(struct keeper *k, const struct agentd_who *who)
 {
@@ -107,6 +108,7 @@ void keeper_slot_freeze(struct keeper *k, struct keeper_slot *s)
     (void)k;
     s->goal = GOAL_STILL;
     s->freeze_since = keeper_now();
+    s->freeze_looks = 0;
     s->look_at = 0;
     keeper_slot_changed(s, AGENTD_STATE_FREEZING);
 }
@@ -281,9 +283,13 @@ static void freeze_on(struct keeper *k, struct keeper_slot *s, int64_t now)
 
     if (!keeper_tree_freeze(k, s, &may_run)) {
         s->look_at = soon(now);
-        if (s->freeze_since == 0)
+        if (s->freeze_since == 0) {
             s->freeze_since = now;
-        if (may_run && s->a.fenced != 0 && now - s->freeze_since > FREEZE_LIMIT)
+            s->freeze_looks = 0;
+        }
+        s->freeze_looks += may_run;
+        if (may_run && s->a.fenced != 0 && s->freeze_looks >= FREEZE_LOOKS &&
+            now - s->freeze_since > FREEZE_LIMIT)
             keeper_slot_kill(k, s, AGENTD_CAUSE_FENCED);
         return;
     }

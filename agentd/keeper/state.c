@@ -99,9 +99,13 @@ static int lock(struct keeper *k)
         name_holder(k);
         return -EBUSY;
     }
-    int len = snprintf(text, sizeof text, "%d\n", (int)k->pid);
-    if (ftruncate(k->lock_fd, 0) < 0 || write(k->lock_fd, text, (size_t)len) != len)
-        return -errno;
+    /* The lock is what counts. The number is for who is turned away. */
+    (void)snprintf(text, sizeof text, "%d\n", (int)k->pid);
+    int rc = keeper_overwrite(k->lock_fd, text);
+    if (rc < 0) {
+        keeper_log("warn", "event=unrecorded what=pid why=\"%s\"", strerrordesc_np(-rc));
+        (void)!ftruncate(k->lock_fd, 0); /* it would be another's */
+    }
     return 0;
 }
 
@@ -158,13 +162,17 @@ static void end_old(struct keeper *k, const struct record *record)
     keeper_log("error", "event=unkillable agent=%s pid=%d", a->who.agent, (int)a->pid);
 }
 
+/* How its first process ended may be known: then it was the rest of the tree that was left. */
 static void mark_abandoned(struct agentd_agent *a)
 {
     a->state = AGENTD_STATE_ENDED;
-    a->exit.causes |= AGENTD_CAUSE_ABANDONED | AGENTD_CAUSE_NO_STATUS;
-    a->exit.ended_ns = keeper_now();
+    a->exit.causes |= AGENTD_CAUSE_ABANDONED;
     a->frozen_ns = 0;
     a->done_order = a->order;
+    if (a->exit.ended_ns != 0)
+        return;
+    a->exit.causes |= AGENTD_CAUSE_NO_STATUS;
+    a->exit.ended_ns = keeper_now();
     keeper_copy(a->exit.evidence, sizeof a->exit.evidence,
                 "its agentd was killed; the next one ended what was left");
 }

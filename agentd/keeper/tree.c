@@ -228,12 +228,13 @@ static bool is_dead(const struct keeper_process *process)
 
 /* Whether it stands as it stood at the last scan. Who is blocked in the kernel counts as
  * standing: it may stay so for long, and stops before it does anything else. */
-static bool check_stopped(struct keeper_stopped *known, const struct keeper_process *process)
+static bool check_stopped(struct keeper_stopped *known, struct keeper_process *process)
 {
     bool runs = true, has_run;
     int64_t switches = -1;
 
     known->is_seen = true;
+    process->is_loose = true;
     if (!keeper_read_threads(process->pid, &runs, &switches))
         return false;
     has_run = known->switches >= 0 && known->switches != switches;
@@ -242,6 +243,7 @@ static bool check_stopped(struct keeper_stopped *known, const struct keeper_proc
         known->was_stopped = false;
     bool is_new = known->switches < 0 && !known->was_stopped;
     known->switches = switches;
+    process->is_loose = has_run;
     return !runs && (process->state == 'D' || (!has_run && !is_new));
 }
 
@@ -250,6 +252,7 @@ static void stop_one(struct keeper_slot *s, struct keeper_process *process, int 
 {
     struct keeper_stopped *known = keeper_stopped_find(s, process);
 
+    process->is_loose = known == NULL;
     process->is_still = is_dead(process) || (known != NULL && check_stopped(known, process));
     if (!process->is_still && (known != NULL || remember(s, process)))
         send_to(pidfd, SIGSTOP);
@@ -268,6 +271,15 @@ static void stop_to_kill(struct keeper_slot *s, const struct keeper_process *pro
     send_to(pidfd, SIGSTOP);
 }
 
+/* It was moved back since it was stopped, and a cgroup that thaws does not continue it. */
+static void stay_remembered(struct keeper_slot *s, const struct keeper_process *process)
+{
+    struct keeper_stopped *known = keeper_stopped_find(s, process);
+
+    if (known != NULL)
+        known->is_seen = true;
+}
+
 /* Whom its own cgroup has needs nothing of us. */
 static void act_with_cgroups(const struct search *search, struct keeper_process *process,
                              int pidfd)
@@ -284,8 +296,10 @@ static void act_with_cgroups(const struct search *search, struct keeper_process 
     if (s->look_at > search->now)
         return;
     process->is_still = keeper_cgroup_find(search->keeper, process->pid) == process->owner;
-    if (process->is_still)
+    if (process->is_still) {
+        stay_remembered(s, process);
         return;
+    }
     if (s->goal == GOAL_STILL)
         stop_one(s, process, pidfd);
     else
@@ -348,14 +362,21 @@ static void forget_unseen(struct keeper_slot *s, bool is_cut)
     s->stopped_count = kept;
 }
 
-static bool have_all_stopped(struct keeper *k, struct keeper_slot *s)
+/* Who stands, but was not seen to stand twice, does not resist; nor who was told to, and has
+ * yet to be given a processor. */
+static bool have_all_stopped(struct keeper *k, struct keeper_slot *s, bool *ret_resists)
 {
     int32_t index = index_of(k, s);
     bool still = !k->scan.is_cut;
 
+    *ret_resists = k->scan.is_cut;
     for (size_t i = 0; i < k->scan.count; i++) {
-        if (k->scan.list[i].owner == index && !k->scan.list[i].is_still)
-            still = false;
+        const struct keeper_process *process = &k->scan.list[i];
+
+        if (process->owner != index || process->is_still)
+            continue;
+        still = false;
+        *ret_resists = *ret_resists || process->is_loose;
     }
     forget_unseen(s, k->scan.is_cut);
     return still;
@@ -385,14 +406,14 @@ void keeper_tree_halt(struct keeper *k, struct keeper_slot *s)
 
 bool keeper_tree_freeze(struct keeper *k, struct keeper_slot *s, bool *ret_may_run)
 {
-    bool stands = have_all_stopped(k, s);
+    bool stands = have_all_stopped(k, s, ret_may_run);
     int rc = 1;
 
     if (s->cgroup_fd >= 0) {
         rc = keeper_cgroup_freeze(s->cgroup_fd);
         stands = is_nobody_outside(k, s, !stands, s->freeze_since);
     }
-    *ret_may_run = rc < 0 || !stands;
+    *ret_may_run = *ret_may_run || rc < 0;
     return rc == 1 && stands;
 }
 

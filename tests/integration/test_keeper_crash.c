@@ -2,13 +2,17 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -506,6 +510,50 @@ START_TEST(what_a_killed_keeper_dictated_is_known_to_the_next)
 }
 END_TEST
 
+/* The end of the socket that the scribe has. */
+static int borrow_socket(pid_t scribe)
+{
+    enum { FILES = 64 };
+    HF_CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, scribe, 0);
+
+    for (int number = 3; number < FILES; number++) {
+        int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0), type = 0;
+        socklen_t len = sizeof type;
+
+        if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0)
+            return fd;
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    return -1;
+}
+
+/* The kernel tells the scribe of that before it gives it what was dictated. */
+START_TEST(what_a_killed_keeper_dictated_counts_though_it_had_not_read_all)
+{
+    static const char UNREAD[2000];
+    pid_t scribe, helper;
+
+    if (geteuid() != 0 || !hft_keeper_begin(k, _i))
+        return;
+    scribe = find_scribe();
+    ck_assert_int_eq(kill(scribe, SIGSTOP), 0);
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGSTOP), 0);
+    int fd = borrow_socket(scribe);
+    ck_assert_int_eq(send(fd, UNREAD, sizeof UNREAD, MSG_NOSIGNAL), sizeof UNREAD);
+    ck_assert_int_eq(close(fd), 0);
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGKILL), 0);
+    (void)hft_process_reap(k->pid, LONG_MS);
+    helper = continue_when_locked(scribe);
+    hft_keeper_start(k);
+    ck_assert_int_eq(hft_process_reap(helper, LONG_MS), 0);
+    ck_assert_ptr_nonnull(hft_keeper_tree(k, "i1"));
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* As a disk of its own, which only this test and what it starts see. */
 static bool mount_state(void)
 {
@@ -557,6 +605,138 @@ START_TEST(what_found_no_room_is_written_when_there_is_some)
 }
 END_TEST
 
+START_TEST(a_full_disk_keeps_no_agentd_from_beginning)
+{
+    if (!hft_keeper_can((enum hft_keeper_mode)_i))
+        return;
+    hft_keeper_init(k, (enum hft_keeper_mode)_i);
+    if (geteuid() != 0 || !mount_state())
+        return;
+    fill_state(true);
+    hft_keeper_start(k);
+    hft_keeper_extend(k, 60000);
+    (void)hft_keeper_run(k, "a", "i1", "exit 3");
+    ck_assert_int_eq(
+        WEXITSTATUS(hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED)->exit.wait_status), 3);
+    hft_keeper_done(k);
+}
+END_TEST
+
+#define THAW_MS 8000 /* nothing else ends who writes there */
+
+/* A file on a disk of its own, and that disk, which an ioctl freezes. */
+static int open_on_disk(int *ret_disk)
+{
+    char command[4 * HFT_PATH_MAX], path[HFT_PATH_MAX + 32];
+    HFT_CLEANUP_OUTPUT struct hft_output out;
+
+    (void)snprintf(command, sizeof command,
+                   "cd %s && mkdir disk && truncate -s 16M image && mkfs.ext4 -q image && "
+                   "mount -o loop image disk",
+                   k->dir.path);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        return -1;
+    hft_process_run((const char *[]){ "sh", "-c", command, NULL }, NULL, &out);
+    if (out.status != 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "%s/disk", k->dir.path);
+    *ret_disk = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)snprintf(path, sizeof path, "%s/disk/log", k->dir.path);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static void freeze_for_a_while(int disk)
+{
+    ck_assert_int_eq(ioctl(disk, FIFREEZE, 0), 0);
+    if (fork() != 0)
+        return;
+    (void)setsid();
+    (void)usleep(THAW_MS * 1000);
+    (void)ioctl(disk, FITHAW, 0);
+    _exit(0);
+}
+
+static bool is_fence_said(void *arg)
+{
+    char path[HFT_PATH_MAX + 32];
+
+    (void)arg;
+    (void)snprintf(path, sizeof path, "%s/disk/log", k->dir.path);
+    HF_CLEANUP_FREE char *text = hft_read_text(path, NULL);
+    return strstr(text, "event=fence") != NULL;
+}
+
+START_TEST(the_fence_waits_for_no_disk_that_its_log_is_on)
+{
+    const struct agentd_agent *a;
+    int disk = -1, log;
+
+    if (geteuid() != 0 || !hft_keeper_can((enum hft_keeper_mode)_i))
+        return;
+    hft_keeper_init(k, (enum hft_keeper_mode)_i);
+    log = open_on_disk(&disk);
+    if (log < 0) {
+        hft_skip("no disk can be made here: %s", strerror(errno));
+        return;
+    }
+    int own = dup(STDERR_FILENO);
+    ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+    hft_keeper_start(k);
+    ck_assert_int_ge(dup2(own, STDERR_FILENO), 0);
+    hft_keeper_extend(k, 60000);
+    (void)hft_keeper_run(k, "a", "i1", "sleep 1000");
+    freeze_for_a_while(disk);
+    hft_keeper_extend(k, -1);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    ck_assert_int_lt(a->frozen_ns - k->page->deadline_ns, THAW_MS / 2 * INT64_C(1000000));
+    (void)ioctl(disk, FITHAW, 0);
+    hft_wait_or_fail(is_fence_said, NULL, LONG_MS, "what the fence did in the log");
+    hft_keeper_done(k);
+}
+END_TEST
+
+static pid_t continue_later(pid_t scribe)
+{
+    char command[64];
+    const char *const argv[] = { "sh", "-c", command, NULL };
+
+    (void)snprintf(command, sizeof command, "sleep 1; kill -CONT %d", (int)scribe);
+    return hft_process_spawn(&(struct hft_spawn){ .argv = argv });
+}
+
+/* More than the scribe, which is slow, can be told at once. */
+START_TEST(how_everybody_ended_with_agentd_is_known_to_the_next)
+{
+    enum { AGENTS = 60 };
+    char agent[16], instance[16];
+    int status = 0;
+
+    if (!hft_keeper_begin(k, _i))
+        return;
+    for (int n = 0; n < AGENTS; n++) {
+        (void)snprintf(agent, sizeof agent, "a%d", n);
+        (void)snprintf(instance, sizeof instance, "n%d", n);
+        (void)hft_keeper_run(k, agent, instance, "exec sleep 1000");
+        hft_wait_or_fail(is_recorded, instance, LONG_MS, "the record of an agent");
+    }
+    pid_t scribe = find_scribe();
+    ck_assert_int_eq(kill(scribe, SIGSTOP), 0);
+    hft_keeper_pause_link(k);
+    pid_t helper = continue_later(scribe);
+    hft_wait_or_fail(is_told_until_it_ends, &status, LONG_MS, "the keeper's end");
+    ck_assert_int_eq(hft_process_reap(helper, LONG_MS), 0);
+    hft_keeper_start(k);
+    for (int n = 0; n < AGENTS; n++) {
+        (void)snprintf(instance, sizeof instance, "n%d", n);
+        const struct agentd_agent *a = hft_keeper_wait(k, instance, AGENTD_STATE_ENDED);
+        ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_ASKED);
+        ck_assert_int_eq(WTERMSIG(a->exit.wait_status), SIGKILL);
+    }
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *link = tcase_create("link");
@@ -585,7 +765,16 @@ int main(void)
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(written, what_a_killed_keeper_dictated_is_known_to_the_next, 0,
                         HFT_KEEPER_MODES);
+    tcase_add_loop_test(written,
+                        what_a_killed_keeper_dictated_counts_though_it_had_not_read_all, 0,
+                        HFT_KEEPER_NOBODY);
     tcase_add_loop_test(written, what_found_no_room_is_written_when_there_is_some, 0,
+                        HFT_KEEPER_NOBODY);
+    tcase_add_loop_test(written, a_full_disk_keeps_no_agentd_from_beginning, 0,
+                        HFT_KEEPER_NOBODY);
+    tcase_add_loop_test(written, how_everybody_ended_with_agentd_is_known_to_the_next, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(written, the_fence_waits_for_no_disk_that_its_log_is_on, 0,
                         HFT_KEEPER_NOBODY);
     tcase_add_loop_test(crash, random_kills_lose_nothing, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: crash", link, crash, written, NULL);

@@ -361,6 +361,39 @@ START_TEST(a_child_elsewhere_that_stopped_itself_stays_stopped)
 }
 END_TEST
 
+/* Whoever moved it there moves it back while it stands. */
+START_TEST(who_comes_back_while_it_stands_goes_on)
+{
+    enum { LOOKS_MS = 1500 }; /* the keeper looks at who stands once a second */
+    char mount[PATH_SIZE], procs[2 * PATH_SIZE];
+    pid_t pid, child;
+
+    if (!hft_keeper_begin(k, HFT_KEEPER_CGROUP))
+        return;
+    pid = hft_keeper_run(k, "a", "i1", "sh -c 'echo $$ > $D/child; " COUNT("left") "' & wait")
+              ->pid;
+    hft_keeper_wait_file(k, "left");
+    child = (pid_t)hft_keeper_number(k, "child");
+    hft_keeper_move_out(child);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FREEZE, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+    ck_assert_int_eq(hft_process_state(child), 'T');
+
+    HF_CLEANUP_FREE char *at = cgroup_of(pid);
+    ck_assert(hft_keeper_find_cgroups(mount, sizeof mount));
+    (void)snprintf(procs, sizeof procs, "%s%.900s/cgroup.procs", mount, at);
+    FILE *file = fopen(procs, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_gt(fprintf(file, "%d", (int)child), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    hft_pass_until(hft_now() + LOOKS_MS);
+    ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+    (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    ck_assert(does_grow("left"));
+    hft_keeper_done(k);
+}
+END_TEST
+
 /* It may be another agent's, or of a program of the link: nobody can tell, or its mark does. */
 static const char *const STRANGERS[] = {
     "(" BARE "setsid sh -c '" LEAVE COUNT("left") "'" SILENT " &); sleep 1000",
@@ -400,6 +433,7 @@ int main(void)
     tcase_add_loop_test(t, children_that_moved_elsewhere_stop_go_on_and_end_with_the_agent, 0,
                         2 * sizeof LEAVERS / sizeof LEAVERS[0]);
     tcase_add_test(t, a_child_elsewhere_that_stopped_itself_stays_stopped);
+    tcase_add_test(t, who_comes_back_while_it_stands_goes_on);
     tcase_add_loop_test(t, who_may_be_somebody_elses_is_let_alone, 0,
                         sizeof STRANGERS / sizeof STRANGERS[0]);
     return hft_suite_run("keeper: delegated", t, NULL);

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "support/keeper.h"
+#include "support/process.h"
 #include "support/suite.h"
 #include "support/text.h"
 #include "support/wait.h"
@@ -271,6 +272,87 @@ START_TEST(who_survives_a_kill_is_told_and_ends_as_soon_as_it_can)
 }
 END_TEST
 
+/* User and system time of it, in ticks. */
+static long time_of(pid_t pid)
+{
+    char path[64];
+    long user = 0, system = 0;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    HF_CLEANUP_FREE char *text = hft_read_text(path, NULL);
+    ck_assert_int_eq(sscanf(strrchr(text, ')') + 1,
+                            " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user,
+                            &system),
+                     2);
+    return user + system;
+}
+
+static bool is_told(void *arg)
+{
+    struct hft_keeper *k = arg;
+
+    while (hft_keeper_take(k, 0))
+        ;
+    (void)kill(k->hello.keeper_pid, SIGTERM);
+    return hft_keeper_tree(k, "i1")->state == AGENTD_STATE_ENDING;
+}
+
+/* The third signal ends everybody at once; who cannot be ended is waited for. */
+START_TEST(who_waits_for_one_that_survives_the_third_signal_rests)
+{
+    enum { REST_MS = 1000 };
+    struct hft_keeper *k = &keepers[_i];
+    long before;
+
+    if (!make_cage("freezer"))
+        return;
+    ck_assert(hft_keeper_begin(k, _i));
+    put_into_cage(hft_keeper_run(k, "a", "i1", "sleep 1000")->pid);
+    ck_assert_int_eq(write_cage("freezer.state", "FROZEN"), 0);
+    hft_wait_or_fail(is_frozen, NULL, 30000, "the freezer");
+    hft_wait_or_fail(is_told, k, 30000, "the third signal");
+    before = time_of(k->hello.keeper_pid);
+    hft_pass_until(hft_now() + REST_MS);
+    ck_assert_int_le(time_of(k->hello.keeper_pid) - before, sysconf(_SC_CLK_TCK) / 2);
+    ck_assert_int_eq(write_cage("freezer.state", "THAWED"), 0);
+    hft_keeper_done(k);
+}
+END_TEST
+
+/* A child of it holds up the end of the tree, and agentd is killed meanwhile. */
+START_TEST(who_has_ended_before_its_agentd_was_killed_has_its_status)
+{
+    enum { WRITTEN_MS = 500 };
+    struct hft_keeper *k = &keepers[_i];
+    const struct agentd_agent *a;
+
+    if (!make_cage("freezer"))
+        return;
+    ck_assert(hft_keeper_begin(k, _i));
+    (void)hft_keeper_run(k, "a", "i1",
+                         "sleep 1000 & echo $! > $D/child; "
+                         "while ! test -e $D/go; do sleep 0.01; done; exit 7");
+    hft_keeper_wait_file(k, "child");
+    put_into_cage((pid_t)hft_keeper_number(k, "child"));
+    ck_assert_int_eq(write_cage("freezer.state", "FROZEN"), 0);
+    hft_wait_or_fail(is_frozen, NULL, 30000, "the freezer");
+    hft_keeper_make_file(k, "go");
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDING);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 7);
+    hft_pass_until(hft_now() + WRITTEN_MS);
+    ck_assert_int_eq(kill(k->hello.keeper_pid, SIGKILL), 0);
+    (void)hft_process_reap(k->pid, 30000);
+    ck_assert_int_eq(write_cage("freezer.state", "THAWED"), 0);
+    hft_keeper_start(k);
+    a = hft_keeper_wait(k, "i1", AGENTD_STATE_ENDED);
+    ck_assert_uint_eq(a->exit.causes, AGENTD_CAUSE_ABANDONED);
+    ck_assert_int_eq(WEXITSTATUS(a->exit.wait_status), 7);
+    ck_assert_str_eq(a->exit.evidence, "exited with status 7");
+    hft_process_wait_gone((pid_t)hft_keeper_number(k, "child"));
+    hft_keeper_done(k);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("evidence");
@@ -284,6 +366,8 @@ int main(void)
     tcase_add_loop_test(t, the_kernel_log_is_read_past_a_record_that_is_too_long, 0, MODES);
     tcase_add_loop_test(t, a_number_that_was_killed_for_memory_before_means_nothing, 0, MODES);
     tcase_add_test(t, who_survives_a_kill_is_told_and_ends_as_soon_as_it_can);
+    tcase_add_loop_test(t, who_waits_for_one_that_survives_the_third_signal_rests, 0, MODES);
+    tcase_add_loop_test(t, who_has_ended_before_its_agentd_was_killed_has_its_status, 0, MODES);
     code = hft_suite_run("keeper: evidence", t, NULL);
     open_cage("memory");
     open_cage("freezer");

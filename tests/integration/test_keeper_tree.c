@@ -291,6 +291,31 @@ START_TEST(who_cannot_be_stopped_is_killed_by_the_fence)
 }
 END_TEST
 
+/* Everybody has been told to stand, and does, before the keeper can look again. */
+START_TEST(who_stands_is_not_killed_by_a_fence_that_was_held_up)
+{
+    enum { ROUNDS = 5, HELD_UP_MS = 1300 };
+
+    if (_i == HFT_KEEPER_CGROUP || !hft_keeper_begin(k, _i))
+        return;
+    extend_and_spawn("a", "i1", AGENTD_FENCE_FREEZE, "while :; do :; done");
+    for (int round = 0; round < ROUNDS; round++) {
+        hft_keeper_extend(k, -1);
+        ck_assert_uint_eq(hft_keeper_order(k, AGENTD_FORGET, "a", "i1"), AGENTD_CODE_STATE);
+        while (hft_process_state(hft_keeper_tree(k, "i1")->pid) == 'R')
+            ;
+        ck_assert_int_eq(kill(k->hello.keeper_pid, SIGSTOP), 0);
+        hft_pass_until(hft_now() + HELD_UP_MS);
+        ck_assert_int_eq(kill(k->hello.keeper_pid, SIGCONT), 0);
+        (void)hft_keeper_wait(k, "i1", AGENTD_STATE_FROZEN);
+        hft_keeper_extend(k, 60000);
+        ck_assert_uint_eq(hft_keeper_order(k, AGENTD_THAW, "a", "i1"), AGENTD_CODE_OK);
+        (void)hft_keeper_wait(k, "i1", AGENTD_STATE_RUNNING);
+    }
+    hft_keeper_done(k);
+}
+END_TEST
+
 START_TEST(fence_holds_back_what_is_not_released_yet)
 {
     if (!hft_keeper_begin(k, _i))
@@ -330,6 +355,8 @@ int main(void)
     tcase_add_loop_test(fence, who_is_woken_behind_the_fence_is_stopped_again, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(fence, who_cannot_be_stopped_is_killed_by_the_fence, 0,
+                        HFT_KEEPER_MODES);
+    tcase_add_loop_test(fence, who_stands_is_not_killed_by_a_fence_that_was_held_up, 0,
                         HFT_KEEPER_MODES);
     tcase_add_loop_test(fence, fence_holds_back_what_is_not_released_yet, 0, HFT_KEEPER_MODES);
     return hft_suite_run("keeper: tree", tree, fence, NULL);
