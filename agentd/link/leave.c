@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "agentd/link/link.h"
 #include "base/alloc.h"
@@ -171,6 +172,35 @@ static Holdfast__V1__Exit *read_exit(const struct hf_range_result *found)
     return (Holdfast__V1__Exit *)before;
 }
 
+/* Of whom nobody knows how it ended, or who was being ended, the next agentd ended what was
+ * left. */
+static Holdfast__V1__Exit__Kind kind_of(const struct link_process *process)
+{
+    const uint32_t ended_by_us = AGENTD_CAUSE_NO_STATUS | AGENTD_CAUSE_ASKED |
+                                 AGENTD_CAUSE_FENCED | AGENTD_CAUSE_NOT_MADE |
+                                 AGENTD_CAUSE_NOT_BEGUN;
+
+    if (process->leaving)
+        return HOLDFAST__V1__EXIT__KIND__left;
+    if ((process->exit.causes & ended_by_us) != 0)
+        return HOLDFAST__V1__EXIT__KIND__fenced;
+    if ((process->exit.causes & AGENTD_CAUSE_OOM) != 0)
+        return HOLDFAST__V1__EXIT__KIND__oom;
+    return process->exit.wait_status == 0 ? HOLDFAST__V1__EXIT__KIND__finished
+                                          : HOLDFAST__V1__EXIT__KIND__crashed;
+}
+
+static void set_end(Holdfast__V1__Exit *exit, const struct link_process *process)
+{
+    int status = process->exit.wait_status;
+
+    exit->kind = kind_of(process);
+    if ((process->exit.causes & AGENTD_CAUSE_NO_STATUS) != 0)
+        return;
+    exit->status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    exit->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
 static int plan_end(const struct leave *leave, const struct hf_range_result *found,
                     struct hf_plan *plan)
 {
@@ -201,8 +231,7 @@ static int plan_end(const struct leave *leave, const struct hf_range_result *fou
     incarnation.lease_id = life->lease_id;
     incarnation.create_revision = life->create_revision;
     incarnation.generation = (int32_t)life->generation;
-    exit.kind =
-        process->leaving ? HOLDFAST__V1__EXIT__KIND__left : HOLDFAST__V1__EXIT__KIND__fenced;
+    set_end(&exit, process);
     exit.incarnation = &incarnation;
     exit.evidence = &list;
     exit.n_evidence = 1;
