@@ -1,6 +1,7 @@
 /* An agent whose process not even SIGKILL ends: etcd knows it for that, a person is told, and
- * it is started on another host and on no account beside what is left of it. A cgroup v1 whose
- * freezer holds it stands for the kernel that does not let it go; without one it is skipped. */
+ * it is started on another host and on no account beside what is left of it. Nor does one that
+ * holds up an end let be forgotten how that began. A cgroup v1 whose freezer holds it stands
+ * for the kernel that does not let it go; without one it is skipped. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include "support/fleet.h"
 #include "support/keeper.h"
 #include "support/suite.h"
+#include "support/text.h"
 #include "support/wait.h"
 
 enum { SKIPPED = 77, STEPS = 6 };
@@ -84,16 +86,14 @@ static void teardown(void)
     hft_fleet_close(&fleet);
 }
 
-static pid_t hold_fast(const char *agent)
+static void hold_fast(pid_t pid)
 {
-    pid_t pid = hft_fleet_agent(&fleet, agent);
     char number[16];
 
     (void)snprintf(number, sizeof number, "%d", (int)pid);
     ck_assert_int_eq(write_cage("cgroup.procs", number), 0);
     ck_assert_int_eq(write_cage("freezer.state", "FROZEN"), 0);
     hft_wait_or_fail(is_held_fast, NULL, HFT_FLEET_STEP_MS, "the freezer");
-    return pid;
 }
 
 static void begin(void)
@@ -110,7 +110,8 @@ START_TEST(who_cannot_be_killed_is_started_elsewhere_and_a_person_is_told)
     pid_t pid;
 
     begin();
-    pid = hold_fast("w1");
+    pid = hft_fleet_agent(&fleet, "w1");
+    hold_fast(pid);
     asked_at = hft_now();
     free(hft_fleet_cli(&fleet, "restart", "w1", NULL));
     hft_fleet_await(&fleet, "agents/w1/exit", "\"kind\":\"unkillable\"");
@@ -130,6 +131,44 @@ START_TEST(who_cannot_be_killed_is_started_elsewhere_and_a_person_is_told)
 }
 END_TEST
 
+static bool has_lines(void *path)
+{
+    return file_has(path, "\n");
+}
+
+/* What it started holds up the end of its tree, and its agentd is killed meanwhile. */
+START_TEST(who_ended_before_its_agentd_was_killed_is_told_with_its_status)
+{
+    enum { WRITTEN_MS = 1000 }; /* until the keeper has it on its disk */
+    char child[sizeof fleet.ledger + 8], go[sizeof fleet.ledger + 8];
+    HF_CLEANUP_FREE char *number = NULL;
+    FILE *made;
+    pid_t pid;
+
+    hft_fleet_launch(&fleet, "sleep 1000 & echo $! >\"$LEDGER.child\"\n"
+                             "until [ -e \"$LEDGER.go\" ]; do sleep 0.1; done; exit 7\n");
+    (void)snprintf(child, sizeof child, "%s.child", fleet.ledger);
+    (void)snprintf(go, sizeof go, "%s.go", fleet.ledger);
+    hft_fleet_host(&fleet, 0, "w1", NULL);
+    hft_fleet_await(&fleet, "agents/w1/live", "\"pid\"");
+    pid = hft_fleet_agent(&fleet, "w1");
+    hft_wait_or_fail(has_lines, child, HFT_FLEET_STEP_MS, "its child");
+    number = hft_read_text(child, NULL);
+    hold_fast((pid_t)strtol(number, NULL, 10));
+    made = fopen(go, "we");
+    ck_assert_ptr_nonnull(made);
+    ck_assert_int_eq(fclose(made), 0);
+    hft_process_wait_gone(pid);
+    hft_pass_until(hft_now() + WRITTEN_MS);
+    hft_program_kill(&fleet.hosts[0]);
+    ck_assert_int_eq(unlink(go), 0); /* the next one stays */
+    ck_assert_int_eq(write_cage("freezer.state", "THAWED"), 0);
+    hft_fleet_host_again(&fleet, 0);
+    hft_fleet_await(&fleet, "agents/w1/exit", "\"kind\":\"crashed\",\"status\":7,");
+    hft_fleet_check(&fleet);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("unkillable");
@@ -143,6 +182,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 240);
     tcase_add_test(t, who_cannot_be_killed_is_started_elsewhere_and_a_person_is_told);
+    tcase_add_test(t, who_ended_before_its_agentd_was_killed_is_told_with_its_status);
     code = hft_suite_run("e2e: unkillable", t, NULL);
     (void)hft_wait(is_removed, NULL, 10000);
     return code;
